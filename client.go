@@ -64,7 +64,6 @@ func (o Options) ServerKeepalive() grpc.ServerOption {
 	})
 }
 
-// A later dial option overrides these.
 func (o Options) overridable() []grpc.DialOption {
 	var all []grpc.DialOption
 	if o.Keepalive != (keepalive.ClientParameters{}) {

@@ -50,8 +50,8 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), notes: make(map[string]string)}
 }
 
-// If there is a problem, or the slice exceeds a limit, its last good form stays in use, with a
-// note: the one in c, or else last.
+// If there is a problem, or the slice exceeds a limit, we add a note and go on with its last good
+// form: the one in c or, if there is none, last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name, size := sl.name, len(sl.endpoints)
 	before := c.remove(name)
@@ -135,7 +135,7 @@ func (k *knownSlices) replace(all *collection, now time.Time) {
 	k.keepDeleted(gone, now)
 }
 
-// If this was the last slice of a Service, all its deleted ones start their time again.
+// If a Service has no existing slice left, all of its deleted ones stay for the full time again.
 func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
 	services := make(map[string]bool)
 	for _, sl := range gone {
@@ -157,7 +157,6 @@ func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
 	}
 }
 
-// next is zero if no deleted slice is left.
 func (k *knownSlices) expire(now time.Time) (next time.Time) {
 	for name, sl := range k.deleted.slices {
 		if !sl.expiry.After(now) || k.slices[name] != nil {

@@ -135,7 +135,7 @@ const (
 	rankReady
 )
 
-// Absent (nil) is true for ready and serving, and false for terminating.
+// In the API, nil means true for ready and serving, and false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
 	switch {
 	case isReady == nil || *isReady:
@@ -183,9 +183,8 @@ func newStream(body io.Reader) *stream {
 	return &stream{limited, json.NewDecoder(limited)}
 }
 
-// A problem is only of this value; after an err, there are no more values. We skip the rest of a
-// line that is too long, and put a type mismatch in JSON's terms, as our Go types mean nothing to a
-// user.
+// After a problem, we can go on with the next value; after err, we cannot. We describe a type
+// mismatch in JSON's terms, since the names of our Go types mean nothing to a user.
 func (s *stream) next(value any) (problem, err error) {
 	err = s.Decode(value)
 	isTooLong := s.limited.N <= 0

@@ -72,7 +72,7 @@ func (s server) readFile(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// A program with its own transport may run outside a cluster: it gets "default".
+// A program with its own transport may run outside a cluster, where no file tells the namespace.
 func (s server) podNamespace() (string, error) {
 	b, err := s.readFile("namespace")
 	switch {
@@ -122,8 +122,7 @@ func (h *apiClient) release() {
 	}
 }
 
-// The pod's files are replaced from time to time, so we read them for each request. The program's
-// transport needs no token.
+// The pod's files are replaced from time to time, so we read them for each request.
 func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error) {
 	if h.transport != nil {
 		return h.transport, "", nil
@@ -152,8 +151,8 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 	return h.podTransport, string(b), nil
 }
 
-// The end of ctx closes the body, which also ends a pending Read with any transport. We do not
-// follow redirects: another server would get the token.
+// When ctx ends, we close the body, which ends a pending Read with any transport. We do not follow
+// redirects, since another server would get the token.
 func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.Reader, error) {
 	rt, token, err := h.credentials()
 	if err != nil {
@@ -206,7 +205,7 @@ func (s *status) isVersionTooLarge() bool {
 	return slices.Contains(s.Details.Causes[:], cause{"ResourceVersionTooLarge"}) || strings.Contains(s.Message, "Too large resource version")
 }
 
-// reason is "" if we do not know, as without the permission to get Services.
+// Without the permission to get Services, we do not know the reason and return "".
 func (h *apiClient) reason(ctx context.Context, namespace, services string) string {
 	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()

@@ -44,7 +44,7 @@ func (s *answerBuilder) note(format string, args ...any) {
 	}
 }
 
-// An endpoint of a deleted slice counts only if it is in no existing one.
+// We use an endpoint of a deleted slice only if no existing slice has it.
 func answer(q query, snap *snapshot) (discovery.Answer, error) {
 	s := &answerBuilder{query: q, notes: map[string]bool{}, listedPorts: map[string]bool{}, seenServices: map[string]bool{}}
 	reason := cmp.Or(snap.reason, defaultReason)
@@ -155,7 +155,6 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 	}
 }
 
-// labelValue is minValue if the label is absent or invalid.
 func (s *answerBuilder) labelValue(sl *slice, name, text string, minValue, maxValue int) int {
 	n, err := strconv.Atoi(text)
 	if err == nil && minValue <= n && n <= maxValue {
@@ -204,9 +203,8 @@ func (s *answerBuilder) ports() string {
 	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listedPorts)), ", "))
 }
 
-// The order does not depend on how endpoints are spread over slices. Of candidates with the same
-// address, or the same pod and address family, we use the best: by condition, then priority, then
-// weight.
+// The order of the answer does not depend on how the endpoints are spread over slices. If several
+// candidates have the same address, or the same pod and address family, we use the best of them.
 func (s *answerBuilder) build() discovery.Answer {
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
@@ -247,7 +245,7 @@ func (s *answerBuilder) build() discovery.Answer {
 	return a
 }
 
-// The best candidate is first. As a last resort, an endpoint that terminates gets calls.
+// The best candidate of the pod comes first.
 func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
 	best := pod[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.node, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight

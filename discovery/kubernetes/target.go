@@ -138,7 +138,6 @@ type user struct {
 	isUnconfirmed bool
 }
 
-// The snapshot is the source of the only mechanism.
 func (u *user) update(list []discovery.Mechanism) {
 	s := list[0].Source.(*snapshot)
 	a, err := answer(u.query, s)
@@ -153,7 +152,7 @@ func (u *user) update(list []discovery.Mechanism) {
 	_ = u.receiver.Update(a) // only other slices can change an invalid answer
 }
 
-// We have a current snapshot, but no answer from it.
+// The snapshot is current, but we cannot make an answer from it.
 func (u *user) fail() {
 	if u.isUnconfirmed {
 		u.isUnconfirmed = false
@@ -162,8 +161,8 @@ func (u *user) fail() {
 	u.receiver.Fail(u.failure)
 }
 
-// Without an answer from the current snapshot, an earlier answer is in use, which this does not
-// confirm.
+// If the current snapshot gave no answer, an earlier answer is still in use, and this does not
+// confirm it.
 func (u *user) confirm() {
 	switch {
 	case u.failure == nil:

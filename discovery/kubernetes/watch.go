@@ -86,7 +86,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// Deleted slices may expire meanwhile. Nothing confirms the snapshots without them.
+// Deleted slices may expire while we wait. The snapshots without them are not confirmed.
 func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for !w.nextExpiry.IsZero() && w.nextExpiry.Before(end) && xnet.Rest(ctx, time.Until(w.nextExpiry)) {
@@ -127,7 +127,6 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 	return max(delay, time.Second, s.retryAfter), err
 }
 
-// Some servers need a list request first.
 func (w *watch) watchOnce(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.client.podNamespace(); err != nil {
@@ -184,7 +183,7 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
-// A URL must hold the version.
+// A version that is too long does not fit into a URL.
 func (w *watch) setVersion(version string) {
 	if len(version) > maxText {
 		version = ""
@@ -299,7 +298,7 @@ func (w *watch) markConfirmed() {
 	w.doubt = nil
 }
 
-// confirmed is when the last snapshot was last known to be current, or zero.
+// This is the time until which we know the last snapshot to be current, or zero.
 func (w *watch) confirmed() time.Time {
 	at, _ := w.confirmedAt.Load().(time.Time)
 	return at

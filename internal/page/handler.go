@@ -28,7 +28,7 @@ type handler struct {
 	page  *Page
 }
 
-// Viewers that ask for the same within pageLifetime share a page.
+// Viewers who ask for the same page within pageLifetime share it.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +139,6 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// net/http omits the body for HEAD.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// share is the policy's share of the channel's calls.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= busyAfter {
@@ -69,7 +68,6 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	return p
 }
 
-// scheduledOf is nil if the policy has no scheduler.
 func scheduledOf(details any) []uint64 {
 	switch d := details.(type) {
 	case shell.WeightedTarget:
@@ -80,7 +78,7 @@ func scheduledOf(details any) []uint64 {
 	return nil
 }
 
-// shares also adds notes to p, about dropped calls and ejected endpoints.
+// This also adds notes to p about dropped calls and ejected endpoints.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -129,8 +127,8 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	return shares
 }
 
-// With overflow, the READY priorities are offered the calls in order. What none takes is refused,
-// or waits for another one.
+// With overflow, we offer calls to the READY priorities in order. Those that none takes are
+// refused, or wait for another priority.
 func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []float64) {
 	var ready []int
 	awaited := false
@@ -269,7 +267,8 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:limit]
 }
 
-// A policy such as drop, whose single child has no name, is shown only as a layer above the policy below.
+// A policy such as drop has a single child without a name. We show it as a mere layer above the
+// policy below.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}

@@ -30,7 +30,7 @@ type recents [len(windows)]shell.Recent
 
 const minCalls = 3
 
-// recentOf is nil if no call has ended. None can have started before earliest.
+// No call can have started before earliest.
 func recentOf(counts recents, earliest, now time.Time) *Recent {
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {
@@ -62,7 +62,6 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", printable.Percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// Such as "20/s, all failing: INTERNAL".
 func (r *Recent) describe() string {
 	if r == nil {
 		return ""

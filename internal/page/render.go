@@ -58,7 +58,6 @@ func childDetails(c *Child) (details []string) {
 	return details
 }
 
-// trend is a line of points, or "" if the share was always 1.
 func trend(c *Child) string {
 	if !slices.ContainsFunc(c.lowest, func(share float64) bool { return share < 1 }) {
 		return ""
@@ -93,7 +92,6 @@ func childProblems(c *Child) (problems []string) {
 	return problems
 }
 
-// Such as "9980 READY", the most first.
 func folded(counts map[string]int) []string {
 	var states []string
 	for state := range counts {

@@ -13,7 +13,7 @@ const (
 	writeTimeout      = 10 * time.Second // the server disconnects a viewer that reads nothing for this time
 )
 
-// A viewer gets the page when it changes, and costs at most a twentieth of the time.
+// We send the page whenever it changes. Each viewer costs us at most a twentieth of the time.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	defer h.viewers.Add(-1)
 	if h.viewers.Add(1) > maxViewers {

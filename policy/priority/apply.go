@@ -75,7 +75,7 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// A child only knows that it has no endpoints. If the source knows why, we show that.
+// The child only knows that it has no endpoints. If the source knows why, we show this instead.
 func (p *policy) withSourceError(child string, state balancer.State) balancer.State {
 	if message := stateattr.ChannelOf(p.state).Failures[child]; message != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(message))

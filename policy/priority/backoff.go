@@ -15,15 +15,14 @@ const (
 	waitEach     = time.Second / 2 // for each endpoint
 )
 
-// While no child is READY we have nothing to lose: up to two attempts a second find a server that
-// starts soon. gRPC's own backoff may last 120 s.
+// While no child is READY, we make up to two attempts a second, so that a server that starts is
+// found soon. gRPC's own backoff may last 120 s.
 func longestBackoff(endpoints int) time.Duration {
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
 const jitter = 1.2 // of gRPC's backoffs
 
-// backoff is 0 if the program has set none.
 func (p *policy) backoff() time.Duration {
 	most := time.Duration(jitter * float64(stateattr.ChannelOf(p.state).MaxBackoff))
 	if longest := longestBackoff(len(p.state.Endpoints)); !p.anyReady() && stateattr.ChannelOf(p.state).MaxBackoff > longest {
@@ -32,7 +31,7 @@ func (p *policy) backoff() time.Duration {
 	return most
 }
 
-// We spread the attempts: a whole fleet has lost its servers at the same moment.
+// The times are random, since a whole fleet has lost its servers at the same moment.
 func (p *policy) limitBackoffs() {
 	longest := longestBackoff(len(p.state.Endpoints))
 	limited := stateattr.ChannelOf(p.state).MaxBackoff > longest && !p.anyReady()

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// connections counts what a policy would connect, one to an endpoint or one in all for pick_first.
-// We stop counting near the limit.
+// pick_first makes one connection, and other policies make one to each endpoint. We stop counting
+// near the limit, so a result above it may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int {
 	if sample := 2 * limit; len(endpoints) > sample {
 		if n := connections(policy, endpoints[:sample], limit); n >= limit {

@@ -37,7 +37,7 @@ type journal struct {
 	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
 }
 
-// The first choice of a child is no failover, nor is a change from or to a configuration without
+// We do not count the first choice of a child, or a change from or to a configuration without
 // priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
@@ -70,8 +70,8 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	return cause
 }
 
-// After a GOAWAY a child is back within the second. With overflow, calls go to the next priority in
-// between, but we log a failover only if this lasts.
+// After a GOAWAY, a child with overflow is usually back within a second. Calls go to the next
+// priority at once, but we log this only if it lasts.
 func (p *policy) mayBeBackSoon(child string) bool {
 	i := p.shares.intakes[child]
 	state, exists := p.core.State(child)
@@ -138,7 +138,8 @@ type reports struct {
 	at    [tripped + 1]time.Time
 }
 
-// It is no news that a share goes up and down by one step, or that a priority returns.
+// We leave out a share that goes up and down by one step, and one of a priority that returns: its
+// failback is logged already.
 func (p *policy) logShare(name string) {
 	i := p.shares.intakes[name]
 	now, last := i.current().depth, &i.reports
@@ -225,7 +226,8 @@ func (p *policy) logOutage(ready []string) {
 	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers of a share that is not 0 start no event
 }
 
-// all is false while a priority that connects may still help. succeeded is since the outage began.
+// all is false while a priority that is connecting may still help. succeeded means that some call
+// has succeeded since the outage began.
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
@@ -264,7 +266,6 @@ func (p *policy) problem(child string) string {
 	return ""
 }
 
-// failbackReason is for a lower child that still works.
 func (p *policy) failbackReason(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.statuses[child]

@@ -142,7 +142,7 @@ func (p *policy) Settled(closed bool) {
 	p.updateGauge(current)
 }
 
-// A priority that takes probes only does not count.
+// This skips priorities that only take probes.
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {

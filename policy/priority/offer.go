@@ -69,8 +69,8 @@ func isFinal(err error) bool {
 	return isStatus
 }
 
-// While we take all calls we time only a few of them. Each subchannel counts its own: with one
-// counter for all, cores would wait for each other.
+// While the priority takes all calls, we time only a few of them. Each subchannel counts its own
+// calls for this: a counter of all calls would make cores wait for each other.
 func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {

@@ -63,7 +63,7 @@ func (p *policy) timedOut(child string) bool {
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// A bypassed child may still become READY, but calls go to a lower one meanwhile.
+// Calls use a lower priority, although this child may still become READY.
 func (p *policy) isBypassed(child string) bool {
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false

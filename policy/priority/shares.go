@@ -53,7 +53,6 @@ func (p *policy) intake(name string) *intake {
 	return i
 }
 
-// A child has reported, or the standing of a share has changed.
 func (p *policy) settle() {
 	if !p.Updating() { // then End does it
 		p.settleNow()
@@ -92,7 +91,6 @@ func (p *policy) settleNow() {
 	p.Publish()
 }
 
-// noteConnection records whether a child is READY. It reports whether the child has become READY.
 func (p *policy) noteConnection(name string) (returned bool) {
 	state, _ := p.core.State(name)
 	i, ready := p.intake(name), state == core.Ready
@@ -133,8 +131,8 @@ func (p *policy) updateLast() {
 	}
 }
 
-// A child that returns while a lower one is READY may be cold. The first connections of a channel
-// are no return: the lower one may just have been quicker.
+// A child that returns while a lower one is READY may be cold. We make an exception for the first
+// connections of a channel: there the lower one may just have been quicker.
 func (p *policy) noteReturn(name string, ready []string) {
 	i := p.shares.intakes[name]
 	absent := time.Since(i.lostAt)
@@ -144,7 +142,7 @@ func (p *policy) noteReturn(name string, ready []string) {
 	}
 }
 
-// As long as a share is less than 1, we keep what is below it.
+// As long as the share of a priority is less than 1, we keep those below it connected.
 func (p *policy) want(ready []string) {
 	below := ""
 	for _, name := range ready {
@@ -158,8 +156,8 @@ func (p *policy) want(ready []string) {
 	}
 }
 
-// takesCalls is true for the highest READY child, and for the next one if that cannot take all
-// calls, and so on.
+// Calls are offered to the highest READY child, to the next one if that does not take all of them,
+// and so on.
 func (p *policy) takesCalls(name string) bool {
 	if !p.shares.offers {
 		return false

@@ -40,8 +40,8 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
-// choose takes at least one endpoint in each locality. It depends only on the seed and the
-// addresses: a change of the list changes little.
+// This takes at least one endpoint in each locality. The choice depends only on the seed and the
+// addresses, so it changes little when the list does.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	numbers := make(map[int]uint64, len(endpoints))
 	for i, e := range endpoints {
@@ -81,7 +81,7 @@ func (p *policy) limitStandby(name string) {
 	}
 }
 
-// We publish the current state before we update the child.
+// We publish the current state first, and update the child in a separate event.
 func (p *policy) removeLimit(name string) {
 	if !p.standby.limited[name] {
 		return
@@ -95,7 +95,8 @@ func (p *policy) removeLimit(name string) {
 	})
 }
 
-// scheduleLimit limits a large standby again after ChildRetention, once it is not needed and READY.
+// After ChildRetention we limit a large standby again, or wait once more if it is in use or not
+// READY.
 func (p *policy) scheduleLimit(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
@@ -112,7 +113,7 @@ func (p *policy) scheduleLimit(name string) {
 	})
 }
 
-// The endpoints that we chose may be the bad ones.
+// Only the endpoints that we chose may be bad, so try all of them.
 func (p *policy) removeLimitAfterFailure(name string) {
 	if state, ok := p.core.State(name); !ok {
 		delete(p.standby.limited, name)

@@ -18,7 +18,7 @@ type childStatus struct {
 	lastFailure    string    // for debug pages: the last failure, kept until the child is READY
 }
 
-// During an update of the policy, call updateStatus after the child's update: that may return an
+// During an update of the policy, this must come after the child's update, which may return an
 // error.
 func (p *policy) updateStatus(child string) {
 	state, exists := p.core.State(child)
@@ -51,7 +51,7 @@ func (p *policy) updateStatus(child string) {
 	}
 }
 
-// While the child recovers, its previous problem stays.
+// While the child recovers, we go on showing its previous problem.
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
 	switch state {
 	case core.TransientFailure:

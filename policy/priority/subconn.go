@@ -104,7 +104,7 @@ func (s *subConn) untimed(i *intake, view *share.View) func(balancer.DoneInfo) {
 	return d.done
 }
 
-// We time one call in so many. The gaps are random, since callers may take turns.
+// The gaps between timed calls are random, since callers may take turns.
 func (s *subConn) isTimed(every uint32) bool {
 	left := s.left.Add(-1)
 	if left > 0 {
@@ -123,7 +123,6 @@ func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 // EndWith implements shell.Ender.
 func (s *subConn) EndWith(below func() *func(balancer.DoneInfo)) { s.below = below }
 
-// unwrap returns our subchannel as well, or nil.
 func unwrap(result balancer.PickResult) (balancer.PickResult, *subConn) {
 	s, ok := result.SubConn.(*subConn)
 	if !ok {

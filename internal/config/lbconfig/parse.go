@@ -63,7 +63,6 @@ type checker interface{ check() error }
 
 type decoder struct{ policy string }
 
-// path is where v is in the configuration, for errors.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return withPath(path, u.UnmarshalJSON(raw))
@@ -90,7 +89,6 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 	return err
 }
 
-// kinds is for errors.
 var kinds = map[reflect.Kind]string{
 	reflect.Bool:    "true or false",
 	reflect.Float64: "a number",
@@ -143,7 +141,6 @@ func (d decoder) decodeSlice(raw json.RawMessage, v reflect.Value, path string) 
 	return nil
 }
 
-// eachField goes by the order of names, until one fails.
 func eachField(raw json.RawMessage, path string, decode func(name string, raw json.RawMessage) error) error {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil || given == nil {

@@ -44,7 +44,6 @@ func (o Option) set(f reflect.Value, text string) (err error) {
 	return nil
 }
 
-// want describes least to most in errors.
 func within[T int | time.Duration](least, most T, want string) func(any) error {
 	return func(value any) error {
 		if n := value.(T); n < least || n > most {

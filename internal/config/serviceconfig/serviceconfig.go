@@ -52,7 +52,6 @@ func Make(o Options) (string, error) {
 	return mergeFields(o.ServiceConfig, added)
 }
 
-// methodConfig makes o.RetryMethods retryable. It is nil without any.
 func (o Options) methodConfig() (entry any, err error) {
 	type name struct {
 		Service string `json:"service"`
@@ -75,7 +74,7 @@ func (o Options) methodConfig() (entry any, err error) {
 // optionOfField maps fields of the service config to the options that set them.
 var optionOfField = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// Entries of methodConfig are appended. Any other field must not be there yet.
+// We append to methodConfig. Every other field must not be there yet.
 func mergeFields(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {

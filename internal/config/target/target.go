@@ -132,7 +132,7 @@ func (t targets) forms() string {
 
 func shown(target string) string { return printable.Quote(printable.HideText(target)) }
 
-// advice is "" if the user could not copy it from an error, or if we would not accept it.
+// We advise only what the user can copy and what we would accept, and else return "".
 func (t targets) advice(target string) string {
 	const maxLength = 200
 	text := printable.HideText(target)
@@ -149,7 +149,6 @@ func (t targets) advice(target string) string {
 	return text
 }
 
-// mended is target as a list without the mistakes that problemOf finds, or as a file.
 func mended(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return "file://" + target
@@ -171,7 +170,6 @@ func mended(target string) string {
 	return listPrefix + list
 }
 
-// The first mistake in a list counts.
 func problemOf(list string) string {
 	hosts, _, _ := strings.Cut(list, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {

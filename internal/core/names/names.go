@@ -90,7 +90,7 @@ func (s *Set) record(i int, n Name) (changed bool) {
 	return !last.equal(n)
 }
 
-// Held changes only if another field does.
+// There is no need to compare Held: it changes only together with another field.
 func (n Name) equal(other Name) bool {
 	same := n.hasResult == other.hasResult && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())

@@ -61,7 +61,7 @@ func (ch *child) awaited() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
 
-// publication is nil's, too: without priorities, no child is published.
+// This works on a nil child, too: without priorities, no child is published.
 func (ch *child) publication() Kind {
 	switch {
 	case ch == nil:
@@ -74,8 +74,8 @@ func (ch *child) publication() Kind {
 	return Publish
 }
 
-// create leaves the choice open until the child's first update is done (A56, "Algorithm for Choosing
-// a Priority"): the child may report in the middle of it.
+// The choice stays open until the child's first update is done (A56, "Algorithm for Choosing a
+// Priority"), because the child may report its state in the middle of it.
 func (c *Core) create(name string) {
 	child := &child{name: name, reported: Connecting}
 	c.children[name], c.creating = child, child
@@ -104,8 +104,8 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate lets a timer that runs already go on (A56, "Child Lifetime Management"). We start it
-// again for a deactivated child that is now removed, if that lets it go sooner.
+// A deactivation timer that is running goes on (A56, "Child Lifetime Management"). We only start it
+// again if a child that was deactivated is now removed, and that lets it go sooner.
 func (c *Core) deactivate(child *child, to lifetime) {
 	retention := c.config.ChildRetention
 	if to == removed {
@@ -132,7 +132,7 @@ func (c *Core) maybeReactivate(child *child) {
 	child.lifetime = active
 }
 
-// exitIdle asks a child once for each report.
+// We ask a child at most once for each of its reports.
 func (c *Core) exitIdle(child *child) {
 	if child.connectivityState() == Idle && !child.exitIdleSent {
 		child.exitIdleSent = true

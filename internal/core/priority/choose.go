@@ -2,8 +2,8 @@ package priority
 
 import "slices"
 
-// choose ends each event but those in the middle of an update of the policy or of a new child: what
-// ends the update then chooses. To choose again without an event changes nothing.
+// Each event ends with a choice, except in the middle of an update of the policy or of a new child:
+// EndUpdate and Updated choose then. Choosing again without an event in between changes nothing.
 func (c *Core) choose() []Action {
 	switch {
 	case c.updating || c.creating != nil:
@@ -53,10 +53,10 @@ func (c *Core) choosePriority() int {
 	return len(c.config.Priorities) - 1
 }
 
-// preferReady returns the highest READY priority, so that calls do not wait for a higher one that
-// reconnects, is new or is IDLE. No call makes an IDLE one connect then, so we do. Calls that wait
-// already for a first connection go on waiting: a lower priority that merely connects faster must
-// not get a client's first calls.
+// With overflow we use the highest READY priority, so that calls need not wait for a higher one
+// that reconnects, is new or is IDLE. No call makes that IDLE one connect then, so we do it here.
+// Only calls that are waiting for a first connection keep waiting: a lower priority that just
+// connects faster must not get a client's first calls.
 func (c *Core) preferReady(chosen int) int {
 	child := c.childAt(chosen)
 	if child == c.published && !child.wasReady && child.failoverTimerPending() {
@@ -82,7 +82,7 @@ func (c *Core) childAt(priority int) *child { return c.children[c.config.Priorit
 
 func (c *Core) stateOf(priority int) State { return c.childAt(priority).connectivityState() }
 
-// setCurrentPriority is SetCurrentPriority in A56's pseudo-code, and our standbys.
+// setCurrentPriority is SetCurrentPriority in A56's pseudo-code, with standbys added.
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.currentPriority = priority
 	// Deactivate lower priorities if needed.

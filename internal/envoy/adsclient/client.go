@@ -105,7 +105,7 @@ func (c *client) endOutages() {
 	c.outage = nil
 }
 
-// While a stream is open that has had a response, lastMessage is now.
+// If the current stream has had a response, this is now.
 func (c *client) lastMessage() (last time.Time) {
 	c.serial.Do(func() { last = c.ended })
 	if last.IsZero() {

@@ -46,8 +46,8 @@ func (c *client) cancelSecond() {
 	}
 }
 
-// We act on the first failure: endpoints may report only one. With frequent pings there is no
-// doubt, as they find out that a server is gone.
+// We act on the first failure, since endpoints may report only one. A stream with frequent pings
+// needs none of this: the pings find out if the server is gone.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		second := &c.second

@@ -123,8 +123,7 @@ func (g *Following) EndpointsFailed() {
 	})
 }
 
-// shown is the server in use. Until one has sent everything, we show the first one with anything
-// valid, or -1.
+// Before any server has sent everything, we show the first one that has sent something valid.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -173,11 +172,10 @@ func (g *Following) log(used int) {
 	}
 }
 
-// noSnapshotReason is "" until all servers have failed.
 func (g *Following) noSnapshotReason() string {
 	var texts []string
 	for i, v := range g.views {
-		if v.err == nil {
+		if v.err == nil { // this one may still have it
 			return ""
 		}
 		text := v.err.Error()
@@ -189,8 +187,7 @@ func (g *Following) noSnapshotReason() string {
 	return strings.Join(texts, "; ")
 }
 
-// The outage of the server in use comes before those of the servers before it. If it is partial, it
-// does not count.
+// We look at the server in use first, and then at the ones before it.
 func (g *Following) outage() (o *Outage, isInUse bool) {
 	for i, v := range append([]*view{g.views[g.used]}, g.views[:g.used]...) {
 		if o := v.outage; o != nil && !o.recovered.Load() && (i > 0 || !o.partial) {

@@ -16,8 +16,8 @@ import (
 // wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// A response on a second stream makes it the current one. received returns after the watchers have
-// been notified. We ignore a type that we never requested, and do not reject it.
+// If s is the second stream, this response makes it the current one. We ignore a type that we never
+// requested, instead of rejecting it.
 func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pingHeaders []string) {
 	t := c.topic(response.GetTypeUrl())
 	var resources []ads.Resource
@@ -79,7 +79,6 @@ func (c *client) apply(t *topic, response *discoveryv3.DiscoveryResponse, resour
 	c.endOutages()
 }
 
-// After an outage, resources that have not arrived get their time again.
 func (c *client) handleFirst(pingHeaders []string) {
 	c.answered, c.ended, c.attempts = true, time.Time{}, 0
 	c.count(connectedMetric, 1)
@@ -87,12 +86,11 @@ func (c *client) handleFirst(pingHeaders []string) {
 	if c.outage == nil {
 		return
 	}
-	for _, t := range c.topics {
+	for _, t := range c.topics { // after an outage, what has not arrived gets its time again
 		t.execute(t.subs.RestartTimers())
 	}
 }
 
-// Parsed is a *Resource if the resource is valid.
 func (t *topic) decode(packed *anypb.Any) ads.Resource {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

@@ -34,8 +34,9 @@ func (c *client) newStream(frequentPings bool) *stream {
 	return &stream{ctx: ctx, cancel: cancel, mailboxes: newMailboxes(), frequentPings: frequentPings}
 }
 
-// After the current stream we open the next one. As elsewhere in gRPC, the backoff counts from the
-// beginning of an attempt: after a stream that has lasted longer, we connect at once.
+// When the current stream ends, we open the next one. As elsewhere in gRPC, the backoff counts from
+// the beginning of an attempt, so after a stream that has lasted longer than that we connect at
+// once.
 func (c *client) run(s *stream) {
 	for c.ctx.Err() == nil {
 		start, isCurrent := time.Now(), false
@@ -84,7 +85,6 @@ func (c *client) serve(s *stream) error {
 
 var errRenewed = errors.New("replaced, to unsubscribe from clusters that nobody watches")
 
-// The caller opens the next stream if wasCurrent.
 func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 	if s == c.second.stream && c.ctx.Err() == nil {
 		c.cancelSecond()
@@ -121,7 +121,7 @@ func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 	return true
 }
 
-// requestAll does not repeat what a second stream has requested already.
+// If s was a second stream, it has sent some requests already, and we do not repeat these.
 func (c *client) requestAll(s *stream) {
 	c.current = s
 	for i, t := range c.topics {
@@ -151,8 +151,8 @@ func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
 	return append(options, c.server.DialOptions...)
 }
 
-// Send blocks while the server does not read, so this has a goroutine of its own. Its errors are
-// less detailed than those of Recv.
+// Send blocks while the server does not read, so we call it on a goroutine of its own. We can
+// ignore its errors: Recv returns more detailed ones.
 func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
 	node := c.server.Node // sent only in the first request
 	for {
@@ -182,7 +182,7 @@ func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_Stre
 // never reads.
 type mailbox chan *ads.Request
 
-// One caller at a time.
+// put must not be called concurrently.
 func (m mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m:
@@ -224,9 +224,10 @@ const (
 
 var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
-// A change needs a new stream. If the server no longer allows frequent pings, we renew at once,
-// before it closes the connection. If it begins to allow them, we take 1 to 5 minutes, so that its
-// clients do not all reconnect at once.
+// A change of the interval needs a new stream. If the server no longer allows frequent pings, we
+// renew at once, before it closes the connection. If it begins to allow them, we wait 1 to 5
+// minutes, so that its clients do not all reconnect at the same time. A second stream always starts
+// with the long interval.
 func (c *client) applyPingHeader(s *stream, values []string) {
 	allowed := len(values) == 1 && values[0] == pingValue
 	switch {

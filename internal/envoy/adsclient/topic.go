@@ -33,7 +33,6 @@ type topic struct {
 	silences map[string]*Outage
 }
 
-// watch lasts until cancel.
 func (c *client) watch(typ *Type, name string, w Watcher) (cancel func()) {
 	if !utf8.ValidString(name) { // a request with an invalid name would end the stream of all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", typ.noun, name, c.server.URI), true)
@@ -111,7 +110,7 @@ func (t *topic) execute(a ads.Actions) {
 
 const repeatedNACKDelay = 5 * time.Second // of a NACK for a version that we have rejected before (docs/waits.md)
 
-// A delayed request takes in the ones that follow, and its timer goes on.
+// If a request is delayed already, this one takes its place and its timer.
 func (t *topic) send(r *ads.Request, later bool) {
 	r = r.Replacing(t.delayed)
 	if !later {
@@ -130,8 +129,8 @@ func (t *topic) dropDelayed() {
 	t.delay.Stop()
 }
 
-// We keep only the encoded resource, a tenth of the parsed one in size. While another watcher still
-// holds the parsed one, a later watcher gets that.
+// We keep only the encoded resource, which is ten times smaller than the parsed one. A later
+// watcher gets the same parsed one if another watcher still holds it.
 func (t *topic) deliver(d ads.Resource) {
 	r, _ := d.Parsed.(*Resource)
 	if r == nil {

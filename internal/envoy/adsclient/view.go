@@ -88,8 +88,8 @@ func (v *view) close() {
 	clients.release(v.client)
 }
 
-// Without valid endpoints, a rejected resource counts as not received: the server may send a better
-// one.
+// Without valid endpoints, a rejected resource counts as not received, since the server may send a
+// better one.
 func (v *view) availability(whole bool) ads.Completeness {
 	waiting, rejected, good := false, false, whole
 	for key, r := range v.resources {
@@ -119,7 +119,7 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// A Watcher must not block.
+// A Watcher must not block, so we queue the update.
 func (r *viewedResource) enqueue(update func(v *view)) {
 	v := r.view
 	v.serial.Enqueue(func() {

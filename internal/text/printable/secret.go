@@ -59,7 +59,7 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// A "%" may begin one of the other characters in escaped form.
+// A "%" may begin the escaped form of one of the others.
 func mayContainSecret(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
@@ -174,7 +174,7 @@ func (h *hider) hideOpaque(u url.URL) string {
 	return placeholder + u.Opaque[end:]
 }
 
-// With too many slashes, as in consul:///user:secret@host, a path contains a password.
+// A target with too many slashes, such as consul:///user:secret@host, has its password in the path.
 func (h *hider) hidePath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -219,8 +219,8 @@ func isHarmless(value string) bool {
 	return len(value) < minSecretLength || notBool == nil || notDuration == nil
 }
 
-// We hide these values wherever they occur in a text, and others only in the target: dc=east would
-// take parts of host names with it.
+// We hide such values wherever they occur in a text. Other values we hide only in the target:
+// hiding "east" of dc=east everywhere would also hide parts of host names.
 func isSecretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })

@@ -45,7 +45,7 @@ type backend struct {
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
 
-// Like a process that dies, a backend that is killed ends its connections without a GOAWAY.
+// A killed backend ends its connections without a GOAWAY, like a process that dies.
 func (b *backend) set(m mode) error {
 	if m != killed && b.server == nil {
 		if err := b.start(); err != nil {

@@ -123,7 +123,7 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// With a log, the results of the calls are not kept.
+// With a log, we do not keep the results of the calls.
 func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cluster, *traffic) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {

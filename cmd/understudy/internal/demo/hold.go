@@ -86,8 +86,8 @@ func (p *page) act(form url.Values) (name string, err error) {
 	return name, p.cluster.set(name, actions[i].mode)
 }
 
-// The guard rejects requests that do not come from a page of this machine. A page of another site
-// could send forms through a name that resolves to loopback.
+// The guard rejects requests that do not come from a page of this machine. Otherwise, a page of
+// another site could send forms through a name that resolves to loopback.
 func (p *page) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", debugPage)

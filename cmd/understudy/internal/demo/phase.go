@@ -132,7 +132,6 @@ func (c *cluster) find(address string) *backend {
 	return c.backends[slices.IndexFunc(c.backends, func(b *backend) bool { return b.address == address })]
 }
 
-// The shares are in the calls of the backend's priority, and 0 for those that do not serve.
 func (c *cluster) weightShares() []float64 {
 	sums := map[string]int{} // of the weights of what serves in each priority and locality
 	for _, b := range c.backends {

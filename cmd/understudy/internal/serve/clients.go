@@ -97,7 +97,7 @@ func (c *clients) lag() (seconds float64) {
 	return seconds
 }
 
-// If all streams together need too much memory, we end those that need the most.
+// If all streams together need too much memory, we end the ones that need the most.
 func (c *clients) hold(s *clientStream, more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *clientStream) refuse(limit string, n int, what string, most int) error 
 	return status.Errorf(codes.ResourceExhausted, "%s (%s)", text, limit)
 }
 
-// We log at most ten rejections of a stream per minute, and a reason only once in a row.
+// We log at most ten rejections of a stream per minute, and do not repeat the last reason.
 func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, log *slog.Logger) {
 	t.waiting = false
 	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
@@ -264,7 +264,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 // processor at most.
 type lane struct{ mu sync.Mutex }
 
-// enter waits. The caller must call leave.
+// enter waits for its turn. The caller must call leave afterwards.
 func (l *lane) enter() (leave func()) {
 	l.mu.Lock()
 	startTime := time.Now()

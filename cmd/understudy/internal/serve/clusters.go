@@ -63,8 +63,8 @@ func (c *clusters) index() {
 	c.bySource = all
 }
 
-// All sources come at once, so that two files may swap their clusters. If two have a cluster of the
-// same name, the one that we serve now stays, or else the first one wins.
+// We look at all sources together, so that two files may swap their clusters. If two sources have a
+// cluster of the same name, we stay with the one that serves it now, or else take the first.
 func (c *clusters) update(now time.Time, readings []reading) changes {
 	result := changes{problems: make(map[string]error), kept: make(map[string][]string)}
 	next := make(map[string]servedCluster)

@@ -141,7 +141,7 @@ type queue struct {
 	done    chan struct{}
 }
 
-// report gets the number of all lines dropped so far, once lines can be written again.
+// Once lines can be written again, report gets the number of all lines that were dropped.
 func newQueue(out io.Writer, report func(dropped uint64)) *queue {
 	q := &queue{lines: make(chan []byte, maxQueuedLines), done: make(chan struct{})}
 	go func() {
@@ -171,7 +171,6 @@ func (q *queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The last lines have flushTimeout.
 func (q *queue) close() {
 	go func() { q.lines <- nil }() // waits while the queue is full
 	select {

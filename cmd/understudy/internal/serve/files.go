@@ -48,7 +48,7 @@ func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-// hadFiles has the directories whose files we serve clusters from.
+// hadFiles has the directories from whose files we serve clusters.
 func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	read := make(map[string]bool)
 	for _, path := range f.paths {
@@ -95,8 +95,7 @@ func (f *files) list(path string, hadFiles map[string][]string) ([]string, error
 	return list, nil
 }
 
-// A process may still be writing a new file. Except at the start, we know its content once it seems
-// complete.
+// A process may still be writing a new file, so after startup we wait until it seems complete.
 func (f *files) load(path string) reading {
 	file := f.byPath[path]
 	if file == nil {
@@ -134,7 +133,7 @@ func (f *files) load(path string) reading {
 	return file.last
 }
 
-// Clusters without endpoints are nil. If there is nothing else, so is the result.
+// Clusters that list no endpoint are nil. If there is only such a cluster, so is the result.
 func clustersOf(doc *clusterfile.Document) map[string]*clusterConfig {
 	all := make(map[string]*clusterConfig)
 	if _, err := doc.Answer(); doc.Clusters == nil && err != nil {

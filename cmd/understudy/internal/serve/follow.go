@@ -109,7 +109,7 @@ func (f *followedTargets) change(t *followedTarget, do func()) {
 	f.wake()
 }
 
-// A cluster has one set of drops, and no outlier detection. notes tells what we leave out.
+// A cluster has only one set of drops, and no outlier detection. notes lists what we leave out.
 func (t *followedTarget) convert() (notes []string) {
 	var answers []*topology.Checked
 	var problems []string

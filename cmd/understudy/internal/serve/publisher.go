@@ -30,8 +30,8 @@ type publisher struct {
 	loggedProblems map[string]string // by source
 }
 
-// newPublisher fails if no path exists, and there is no target and no cached cluster. Close the publisher
-// then, too, if there is one.
+// This fails if no path exists and there is neither a target nor a cached cluster. It may then
+// return a publisher that must be closed.
 func newPublisher(o Options) (*publisher, error) {
 	p := &publisher{
 		files:          newFiles(o.Paths, o.Log),
@@ -70,7 +70,7 @@ func (p *publisher) begin(o Options) error {
 	return nil
 }
 
-// The cache is for what the files do not have yet.
+// We serve what is in the cache until the files replace it.
 func (p *publisher) restore(directory string) (err error) {
 	var entries []entry
 	if p.store, entries, err = openStore(directory, p.log); p.store == nil {

@@ -54,7 +54,7 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// One caller at a time.
+// set must not be called concurrently.
 func (r *resources) set(c changes, served map[string]servedCluster) error {
 	before := r.current.Load()
 	if len(c.updated)+len(c.removed) == 0 && c.incomplete == before.incomplete {
@@ -98,8 +98,8 @@ func (n *snapshot) add(g *clusterConfig, policy string) error {
 	return nil
 }
 
-// names are what to send, in order; versions are what the client then has. ok is false if there is
-// nothing to send yet.
+// names are the resources to send, in order, and versions what the client has afterwards. ok is
+// false if there is nothing to send yet.
 func (n *snapshot) response(typeURL string, t *topic) (names []string, versions map[string]string, ok bool) {
 	all, served := n.byType[typeURL]
 	if !served {
@@ -127,9 +127,9 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 	return names, versions, t.nonce == "" || !listsAll && len(names) > 0 || listsAll && !maps.Equal(versions, t.sent)
 }
 
-// What is missing from a response that lists all, clients take for removed. If we started with an
-// invalid file and responded, they would drop endpoints that still work. Without a response they
-// keep them.
+// Clients take a resource that is missing from a response for removed, if the response lists all.
+// So if we started with an invalid file and responded, they would drop endpoints that still work.
+// Without a response, they keep them.
 func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
 	if !n.incomplete || !listsAll || !n.loaded {
 		return n.loaded
@@ -168,7 +168,6 @@ func newCluster(text string) *clusterv3.Cluster {
 	return c
 }
 
-// A file may omit fields that clients need.
 func clusterFor(g *clusterConfig, policy string) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{Name: g.GetName(), OutlierDetection: g.GetOutlierDetection()}
 	if g.endpoints == nil {

@@ -243,15 +243,15 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	o.Log.Info("stopped")
 }
 
-// After stopTimeout, the streams that are left belong to clients that do not read, or watch the
-// health.
+// Some streams do not end by themselves: those of clients that do not read, and those that watch
+// the health. After stopTimeout, we abort them.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
 }
 
-// /readyz is ok once we serve any valid content.
+// We are ready as soon as we serve any valid content.
 func metricsHandler(p *publisher) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
@@ -287,7 +287,7 @@ type TLS struct {
 	ClientCA string
 }
 
-// We read the files for each connection, and log each problem once.
+// We read the files for each connection, and log each problem only once.
 func (t TLS) reload(lastGood *tls.Config, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	var mu sync.Mutex
 	var problem string

@@ -46,7 +46,6 @@ const (
 	maxStore  = 256 << 20
 )
 
-// openStore logs and ignores what is not valid.
 func openStore(directory string, log *slog.Logger) (*store, []entry, error) {
 	if directory == "" {
 		return nil, nil, nil
@@ -109,8 +108,8 @@ func parseEntry(data []byte) (entry, error) {
 	return e, err
 }
 
-// Writing thousands of clusters takes seconds, so run does it. After a failure, any offer is
-// another attempt.
+// Writing thousands of clusters takes seconds, so this happens in the background. If the last write
+// has failed, we try again even if nothing has changed.
 func (s *store) offer(served map[string]servedCluster) {
 	if s == nil || maps.Equal(served, s.offered) && !s.failed.Load() {
 		return
@@ -123,7 +122,7 @@ func (s *store) offer(served map[string]servedCluster) {
 	s.latest <- s.offered
 }
 
-// A process that is killed while we wait leaves the file as it was.
+// If the process is killed while we wait here, the file stays as it was.
 func (s *store) close() {
 	if s == nil {
 		return
@@ -147,7 +146,7 @@ func (s *store) run() {
 	}
 }
 
-// A crash leaves either the old file or the new one.
+// We replace the file in one step, so that a crash leaves either the old or the new one.
 func (s *store) write(served map[string]servedCluster) error {
 	entries := make([]entry, 0, len(served))
 	for _, name := range slices.Sorted(maps.Keys(served)) {

@@ -130,7 +130,7 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	return nil
 }
 
-// As in the protocol, a first request without names is for all resources. more is by how much the
+// In the protocol, a first request without names asks for all resources. more is by how much the
 // estimated memory has grown.
 func (t *topic) subscribe(list []string, all int) (more int) {
 	wildcard := slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.names == nil || t.wildcard)

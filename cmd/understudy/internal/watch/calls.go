@@ -80,7 +80,7 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	}
 }
 
-// The server may learn of the end of a context before we do.
+// The server may learn of the deadline before we do.
 func endsNow(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < 50*time.Millisecond

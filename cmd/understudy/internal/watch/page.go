@@ -31,7 +31,7 @@ type invalidPageError struct{ error }
 
 func localPage(context.Context) (*page.Page, error) { return page.Now(), nil }
 
-// redacted is the URL without user information and query. No error tells more of the URL.
+// redacted is the URL without user information and query, and errors tell no more of it than this.
 func openPage(target string, t TLS) (fetch func(context.Context) (*page.Page, error), redacted string, err error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
@@ -80,7 +80,7 @@ func fetchPage(ctx context.Context, client *http.Client, u *url.URL) (*page.Page
 	return parse(body)
 }
 
-// Each value follows a bracket or a comma. Counting those first costs nothing.
+// Each value follows a bracket or a comma, so we count these before we decode anything.
 func parse(body []byte) (*page.Page, error) {
 	values := bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("[")) + bytes.Count(body, []byte(","))
 	if len(body) > maxPageBytes || values > maxPageValues {
@@ -98,7 +98,6 @@ func parse(body []byte) (*page.Page, error) {
 
 func isInvalid(c *page.Channel) bool { return c == nil || isTooDeep(c.Tree, maxDepth) }
 
-// A null child is as bad.
 func isTooDeep(p *page.Policy, levels int) bool {
 	return p != nil && (levels == 0 || slices.ContainsFunc(p.Children, func(child *page.Child) bool {
 		return child == nil || isTooDeep(child.Below, levels-1)

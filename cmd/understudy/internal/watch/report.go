@@ -16,7 +16,6 @@ import (
 // A reporter gets the events since its last call.
 type reporter func(*follower, []Event) error
 
-// When the status of a channel changes, its tree is printed as well.
 func lineReporter(out io.Writer) reporter {
 	return func(_ *follower, events []Event) error {
 		var b strings.Builder

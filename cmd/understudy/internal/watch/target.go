@@ -29,7 +29,6 @@ func isPage(target string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// Hosts and lists of targets become a failover target.
 func failoverTarget(target string) string {
 	scheme, _, found := strings.Cut(target, ":")
 	if found && slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
