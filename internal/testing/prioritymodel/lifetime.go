@@ -22,8 +22,8 @@ func (c *child) Deactivate(retention time.Duration) {
 	}
 }
 
-// remove deactivates a child that is no longer configured. If the child is already deactivated and
-// RemovedChildRetention is shorter than ChildRetention, the retention timer starts again.
+// If the child is already deactivated and RemovedChildRetention is shorter than ChildRetention, the
+// retention timer starts again.
 func (c *child) remove() {
 	retention := c.model.config.RemovedChildRetention
 	switch {

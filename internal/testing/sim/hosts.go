@@ -24,7 +24,7 @@ type hosts struct {
 	fault     fault
 }
 
-// newHosts creates a DNS name for each priority. The names are numbered from first on.
+// The names are numbered from first on.
 func newHosts(w *World, truth EndpointSet, first int) *hosts {
 	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, firstIndex: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)

@@ -142,8 +142,7 @@ func (w *World) storedAnswerLine(m []string) string {
 	return w.sourceLine(m)
 }
 
-// sourceLine checks a log line about a fault of the source. The source must be failing, or must
-// have been restored recently.
+// The source must be failing, or must have been restored recently.
 func (w *World) sourceLine([]string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +152,6 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// renewedLine checks the log line which says that a stream is renewed to forget unused clusters.
 // Only the temporary channels use enough clusters for that.
 func (w *World) renewedLine([]string) string {
 	if s := sourceOf[*edsSource](w); s.opened <= 100 {
@@ -162,8 +160,6 @@ func (w *World) renewedLine([]string) string {
 	return ""
 }
 
-// silentStreamLine checks the log lines which say that a stream received nothing while endpoints
-// failed, which takes at least 30 s.
 func (w *World) silentStreamLine(m []string) string {
 	if len(m) > 1 {
 		if silence, err := time.ParseDuration(m[1]); err != nil || silence < 30*time.Second {
@@ -176,7 +172,6 @@ func (w *World) silentStreamLine(m []string) string {
 	return ""
 }
 
-// emptyNameLine checks the log line which says that a discovery mechanism has no addresses.
 func (w *World) emptyNameLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,8 +183,7 @@ func (w *World) emptyNameLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
-// emptyHostLine checks the log line which says that a DNS name has no addresses. The line is true
-// if the name servers fail, or if the priority was empty from the beginning.
+// The line is true if the name servers fail, or if the priority was empty from the beginning.
 func (w *World) emptyHostLine(m []string) string {
 	if w.sourceLine(m) == "" {
 		return ""
@@ -207,7 +201,6 @@ func (w *World) noRecordsLine([]string) string {
 	return ""
 }
 
-// emptyClusterLine checks the log line about a discovery mechanism without usable endpoints.
 func (w *World) emptyClusterLine([]string) string {
 	mix, _ := w.source.(*mixed)
 	if k, ok := w.source.(*kube); ok && k.mayLackService() || mix != nil && mix.mayLackService() {
@@ -247,8 +240,7 @@ func (w *World) rejectedLine(m []string) string {
 	return problem
 }
 
-// mayRefuseUpdate reports whether a priority may refuse its update although it has endpoints. A
-// locality without endpoints refuses its update, and weighted_target returns the error of that
+// A locality without endpoints refuses its update, and weighted_target returns the error of that
 // locality if the endpoints of all other localities are ejected.
 func (t Tier) mayRefuseUpdate() bool {
 	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
@@ -262,8 +254,7 @@ var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// checkErrorText checks the text of a connection error, and returns "" if it is true. The channel
-// must have had each endpoint in the text, which must have been unreachable recently.
+// The channel must have had each endpoint in the text, which must have been unreachable recently.
 func (w *World) checkErrorText(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -290,7 +281,6 @@ func (logger) ErrorDepth(_ int, args ...any) { handleLog("error:", args) }
 
 func (logger) FatalDepth(_ int, args ...any) { panic(fmt.Sprint(args...)) }
 
-// handleLog passes the library's log lines to the current world and drops gRPC's own lines.
 func handleLog(level string, args []any) {
 	w := currentWorld.Load()
 	if w == nil || len(args) < 2 || args[0] != "[understudy]" {

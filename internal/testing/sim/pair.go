@@ -20,8 +20,7 @@ type pair struct {
 	done                chan struct{}
 }
 
-// choosePair configures a simulation of two simultaneous faults. It turns outlier detection on,
-// because the channel would otherwise not notice failing calls.
+// This turns outlier detection on, because the channel would otherwise not notice failing calls.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
@@ -66,8 +65,7 @@ func (w *World) hitsEndpoints(p *pair) bool {
 	return slices.ContainsFunc(p.faults, pairFault.affectsEndpoints)
 }
 
-// runPair makes both faults occur together, repeatedly. In between, it checks which priority gets
-// the calls.
+// In between, it checks which priority gets the calls.
 func (w *World) runPair(length time.Duration) {
 	end := time.Now().Add(length)
 	sleep(10 * time.Second)
@@ -114,7 +112,6 @@ func (w *World) beginFaults() (all []*activeFault) {
 	return all
 }
 
-// episode begins both faults of the pair, waits, and ends them.
 func (w *World) episode() {
 	all := w.beginFaults()
 	w.sustain(all)
@@ -131,8 +128,7 @@ func (w *World) episode() {
 	}
 }
 
-// markPair records the marks for pairs of faults that have occurred together. A fault that needs
-// endpoints and has none has not occurred.
+// A fault that needs endpoints and has none has not occurred.
 func (w *World) markPair(all []*activeFault) {
 	var names []string
 	for _, s := range all {
@@ -147,7 +143,6 @@ func (w *World) markPair(all []*activeFault) {
 	}
 }
 
-// sustain waits until the faults must have had all their effects, and repeats those that need it.
 func (w *World) sustain(all []*activeFault) {
 	w.mu.Lock()
 	longest := 2*w.settings.maxFailoverTime(3) + 8*targetDetection.interval
@@ -178,8 +173,7 @@ func (w *World) callsMade() int {
 	return w.judge.calls
 }
 
-// duringBurst makes many calls and calls f in the middle of them. If the client makes rare calls,
-// and in a third of the other cases, it only calls f.
+// If the client makes rare calls, and in a third of the other cases, it only calls f.
 func (w *World) duringBurst(f func()) {
 	makeCalls := func(n int) {
 		for range n {
@@ -200,8 +194,6 @@ func (w *World) duringBurst(f func()) {
 	makeCalls(n)
 }
 
-// checkHealed waits until nothing changes any more after the end of the faults, and then checks
-// which priority gets the calls.
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.isSettled(); sleep(w.pair.callInterval) {
 		if time.Since(begin) > 100*maxUnrest {
@@ -218,8 +210,6 @@ func (w *World) checkHealed() {
 	w.checkInUse()
 }
 
-// isSettled reports whether enough time has passed and enough calls were made since the last
-// change.
 func (w *World) isSettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,8 +218,7 @@ func (w *World) isSettled() bool {
 	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// checkInUse checks that the last calls went to the correct priority. It does nothing while the
-// channel may still react to a change.
+// This does nothing while the channel may still react to a change.
 func (w *World) checkInUse() {
 	if !w.isSettled() || w.sharesVary() {
 		return

@@ -85,8 +85,7 @@ func (r *Relay) Mend() {
 	}
 }
 
-// register adds a connection to those that Close closes. If the relay is already closed, it closes
-// the connection.
+// If the relay is already closed, this closes the connection.
 func (r *Relay) register(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
