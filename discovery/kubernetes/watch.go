@@ -98,6 +98,13 @@ func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
+// What the API server does, and what we do next:
+//
+//	ends the watch                                watch again
+//	does not know our version (410, "too large")  get the initial slices again
+//	knows no initial events (400, 422)            list first, from now on
+//	rejects the pod's token (401), once           read the token again
+//	anything else                                 report it, and back off
 func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Duration, reportErr error) {
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())

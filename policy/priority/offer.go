@@ -13,8 +13,13 @@ import (
 // would make what is full fuller. gRPC does not retry it.
 var errShed = status.Error(codes.ResourceExhausted, "shed: every priority is full")
 
-// A call goes to the first READY priority that takes it. If none does, it becomes a probe for one
-// whose breaker is open; if none is, we refuse it, unless it may wait for a priority that connects.
+// With p0 full at a share of 0.7, p1 at 0.5, and p2 broken:
+//
+//	70 %  p0 takes the call
+//	15 %  p1 does, which is half of what p0 has left
+//	15 %  none does: it is a probe of p2 if one is due, or else we refuse it
+//
+// If all of them are broken and another priority may still connect, the call waits for that one.
 type offerPicker struct {
 	offers  []offer
 	awaited bool   // calls may wait for another priority

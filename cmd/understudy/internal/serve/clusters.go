@@ -23,10 +23,17 @@ type reading struct {
 }
 
 // clusters decides what to serve, given what all sources have. It does no I/O, and takes the time
-// as an argument.
+// as an argument. With a cluster x in two files:
 //
-// Files often vanish for a moment while they are renamed or rewritten, and clients drop a cluster
-// that is removed. So we go on serving one that is in no source any longer, for delay.
+//	a.yaml   b.yaml  served
+//	x                x of a
+//	x        x       x of a; b is rejected, as x is already in a
+//	invalid  x       x of a as it was; b is rejected
+//	         x       x of b
+//	                 x of b as it was, until delay is over
+//
+// The delay is for files that vanish for a moment while they are renamed or rewritten: clients drop
+// a cluster that is removed.
 type clusters struct {
 	delay    time.Duration
 	served   map[string]servedCluster // by cluster name
@@ -63,8 +70,7 @@ func (c *clusters) index() {
 	c.bySource = all
 }
 
-// We look at all sources together, so that two files may swap their clusters. If two sources have a
-// cluster of the same name, we stay with the one that serves it now, or else take the first.
+// We look at all sources together, so that two files may swap their clusters.
 func (c *clusters) update(now time.Time, readings []reading) changes {
 	result := changes{problems: make(map[string]error), kept: make(map[string][]string)}
 	next := make(map[string]servedCluster)
