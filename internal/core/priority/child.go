@@ -57,10 +57,6 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-func (ch *child) awaited() bool {
-	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
-}
-
 // This works on a nil child, too: without priorities, no child is published.
 func (ch *child) publication() Kind {
 	switch {

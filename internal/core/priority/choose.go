@@ -38,7 +38,7 @@ func (c *Core) choosePriority() int {
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
-		if child.connectivityState() == Ready || child.awaited() {
+		if state := child.connectivityState(); state == Ready || state == Idle || child.failoverTimerPending() {
 			return priority
 		}
 	}

@@ -56,12 +56,12 @@ type Core struct {
 	standbyRequested bool   // CallStandbyDue is on its way
 
 	published   *child // in use; nil before the first publication and after PublishEmpty
-	publishedAs Kind   // one of the Publish kinds; outdated if we must publish again what has not changed its kind
+	publishedAs Kind   // the kind of the last publication, or outdated
 }
 
 const none = -1
 
-const outdated Kind = -1
+const outdated Kind = -1 // since then, there may be another picker or error
 
 // New returns a core without a configuration.
 func New() *Core {
@@ -91,7 +91,7 @@ func (c *Core) State(name string) (state State, ok bool) {
 // timer runs.
 func (c *Core) Awaited(name string) bool {
 	child, ok := c.children[name]
-	return ok && child.awaited()
+	return ok && (child.connectivityState() == Idle || child.failoverTimerPending())
 }
 
 // FailoverTimeout is the duration of the child's last failover timer.
