@@ -77,8 +77,8 @@ func (o Options) overridable() []grpc.DialOption {
 	return all
 }
 
-// If several resolvers have the same scheme, gRPC uses the first.
 func (o Options) resolvers() []grpc.DialOption {
+	// If several resolvers have the same scheme, gRPC uses the first.
 	var all []resolver.Builder
 	for _, b := range options.Builders(o.program()) {
 		all = append(all, b)

@@ -61,9 +61,9 @@ func exitCode(err error) int {
 	return 2
 }
 
-// Each problem of an endpoints file gets a line of its own, as file:line:column, which editors can
-// parse.
 func printError(w io.Writer, err error) {
+	// Each problem of an endpoints file gets a line of its own, as file:line:column, which editors
+	// can parse.
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) && strings.Contains(err.Error(), "\n") {
 		for _, err := range several.Unwrap() {

@@ -50,9 +50,9 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), notes: make(map[string]string)}
 }
 
-// If there is a problem, or the slice exceeds a limit, we add a note and go on with its last good
-// form: the one in c or, if there is none, last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
+	// If there is a problem, or the slice exceeds a limit, we add a note and go on with its last
+	// good form: the one in c or, if there is none, last.
 	name, size := sl.name, len(sl.endpoints)
 	before := c.remove(name)
 	last = cmp.Or(before, last)
@@ -90,7 +90,7 @@ func (c *collection) note(key, text string) (isNew bool) {
 	return true
 }
 
-// An invalid name may be megabytes long.
+// noteKey shortens an invalid name, which may be megabytes long.
 func noteKey(name string) string { return printable.Line(name, 300) }
 
 func (c *collection) noteEvent(e *event) (isNew bool) {
@@ -135,8 +135,9 @@ func (k *knownSlices) replace(all *collection, now time.Time) {
 	k.keepDeleted(gone, now)
 }
 
-// If a Service has no existing slice left, all of its deleted ones stay for the full time again.
 func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
+	// If a Service has no existing slice left, all of its deleted ones stay for the full time
+	// again.
 	services := make(map[string]bool)
 	for _, sl := range gone {
 		services[sl.Service] = true

@@ -77,7 +77,8 @@ type slice struct {
 	expiry            time.Time  // of a deleted slice
 }
 
-// Many endpoints share the names of zones and nodes, so those are interned.
+// endpoint is what we keep of an endpoint. Many share the names of zones and nodes, so we intern
+// those.
 type endpoint struct {
 	rank
 	address            string // may be ""
@@ -125,7 +126,7 @@ func (s *slice) hasLongText() bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText })
 }
 
-// The better the condition, the higher the rank.
+// rank is the condition of an endpoint: the better, the higher.
 type rank int8
 
 const (
@@ -135,8 +136,8 @@ const (
 	rankReady
 )
 
-// In the API, nil means true for ready and serving, and false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
+	// In the API, nil means true for ready and serving, and false for terminating.
 	switch {
 	case isReady == nil || *isReady:
 		return rankReady
@@ -172,7 +173,7 @@ func readEvents(ctx context.Context, body io.Reader) <-chan *event {
 	return ch
 }
 
-// A value, with what precedes it, may have up to maxEvent bytes.
+// stream reads JSON values. Each of them, with what precedes it, may have up to maxEvent bytes.
 type stream struct {
 	limited *io.LimitedReader
 	*json.Decoder
@@ -183,9 +184,9 @@ func newStream(body io.Reader) *stream {
 	return &stream{limited, json.NewDecoder(limited)}
 }
 
-// After a problem, we can go on with the next value; after err, we cannot. We describe a type
-// mismatch in JSON's terms, since the names of our Go types mean nothing to a user.
 func (s *stream) next(value any) (problem, err error) {
+	// After a problem, we can go on with the next value; after err, we cannot. We describe a type
+	// mismatch in JSON's terms, since the names of our Go types mean nothing to a user.
 	err = s.Decode(value)
 	isTooLong := s.limited.N <= 0
 	s.limited.N = maxEvent

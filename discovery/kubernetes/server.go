@@ -33,7 +33,7 @@ const (
 	reasonTimeout     = 2 * time.Second // to get the Services (docs/waits.md)
 )
 
-// The zero value is the API server of the cluster that we run in.
+// server is an API server, by default that of the cluster we run in.
 type server struct {
 	host       string
 	transport  http.RoundTripper
@@ -72,8 +72,9 @@ func (s server) readFile(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// A program with its own transport may run outside a cluster, where no file tells the namespace.
 func (s server) podNamespace() (string, error) {
+	// A program with its own transport may run outside a cluster, where no file tells the
+	// namespace.
 	b, err := s.readFile("namespace")
 	switch {
 	case err == nil && labelPattern.Match(b):
@@ -101,7 +102,7 @@ var clients = struct {
 	byServer map[server]*apiClient
 }{byServer: make(map[server]*apiClient)}
 
-// The caller must call release.
+// clientOf returns the client that all watches of a server share. The caller must release it.
 func clientOf(s server) *apiClient {
 	clients.Lock()
 	defer clients.Unlock()
@@ -122,8 +123,8 @@ func (h *apiClient) release() {
 	}
 }
 
-// The pod's files are replaced from time to time, so we read them for each request.
 func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error) {
+	// The pod's files are replaced from time to time, so we read them for each request.
 	if h.transport != nil {
 		return h.transport, "", nil
 	}
@@ -151,9 +152,9 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 	return h.podTransport, string(b), nil
 }
 
-// When ctx ends, we close the body, which ends a pending Read with any transport. We do not follow
-// redirects, since another server would get the token.
 func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.Reader, error) {
+	// When ctx ends, we close the body, which ends a pending Read with any transport. We do not
+	// follow redirects, since another server would get the token.
 	rt, token, err := h.credentials()
 	if err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func (s *status) isVersionTooLarge() bool {
 	return slices.Contains(s.Details.Causes[:], cause{"ResourceVersionTooLarge"}) || strings.Contains(s.Message, "Too large resource version")
 }
 
-// Without the permission to get Services, we do not know the reason and return "".
+// reason is "" without the permission to get Services.
 func (h *apiClient) reason(ctx context.Context, namespace, services string) string {
 	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()

@@ -44,8 +44,8 @@ func (s *answerBuilder) note(format string, args ...any) {
 	}
 }
 
-// We use an endpoint of a deleted slice only if no existing slice has it.
 func answer(q query, snap *snapshot) (discovery.Answer, error) {
+	// We use an endpoint of a deleted slice only if no existing slice has it.
 	s := &answerBuilder{query: q, notes: map[string]bool{}, listedPorts: map[string]bool{}, seenServices: map[string]bool{}}
 	reason := cmp.Or(snap.reason, defaultReason)
 	for _, text := range snap.notes {
@@ -79,9 +79,9 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 
 func isAboutSlice(note string) bool { return strings.HasPrefix(note, "slice ") }
 
-// There are pods, but we do not know their port. A Service that gets a second port still has the same
-// pods, so the last answer stays in use. Once these are all gone, calls fail with this error instead of
-// "connection refused".
+// unknownPortError means that there are pods, but that we do not know their port. A Service that
+// gets a second port still has the same pods, so the last answer stays in use. Once these are all
+// gone, calls fail with this error instead of "connection refused".
 type unknownPortError struct{ error }
 
 func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
@@ -203,9 +203,10 @@ func (s *answerBuilder) ports() string {
 	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listedPorts)), ", "))
 }
 
-// The order of the answer does not depend on how the endpoints are spread over slices. If several
-// candidates have the same address, or the same pod and address family, we use the best of them.
 func (s *answerBuilder) build() discovery.Answer {
+	// The order of the answer does not depend on how the endpoints are spread over slices. If
+	// several candidates have the same address, or the same pod and address family, we use the best
+	// of them.
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 			cmp.Compare(a.id, b.id), cmp.Compare(a.family, b.family))
@@ -245,7 +246,7 @@ func (s *answerBuilder) build() discovery.Answer {
 	return a
 }
 
-// The best candidate of the pod comes first.
+// newEndpoint expects the best candidate of the pod first.
 func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
 	best := pod[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.node, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight

@@ -114,7 +114,7 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// Equal sources find the same endpoints.
+// source is comparable: equal sources find the same endpoints.
 type source struct {
 	query
 	server
@@ -152,8 +152,8 @@ func (u *user) update(list []discovery.Mechanism) {
 	_ = u.receiver.Update(a) // only other slices can change an invalid answer
 }
 
-// The snapshot is current, but we cannot make an answer from it.
 func (u *user) fail() {
+	// The snapshot is current, but we cannot make an answer from it.
 	if u.isUnconfirmed {
 		u.isUnconfirmed = false
 		u.receiver.Unconfirmed(nil, time.Time{})
@@ -161,9 +161,9 @@ func (u *user) fail() {
 	u.receiver.Fail(u.failure)
 }
 
-// If the current snapshot gave no answer, an earlier answer is still in use, and this does not
-// confirm it.
 func (u *user) confirm() {
+	// If the current snapshot gave no answer, an earlier answer is still in use, and this does not
+	// confirm it.
 	switch {
 	case u.failure == nil:
 		u.isUnconfirmed = false

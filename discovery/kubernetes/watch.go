@@ -44,7 +44,7 @@ func (s watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel, Confirmed: w.confirmed}, nil
 }
 
-// One goroutine uses a watch, but any may call confirmed.
+// watch belongs to one goroutine, but any may call confirmed.
 type watch struct {
 	watched
 	receiver    *discovery.Receiver
@@ -86,8 +86,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// Deleted slices may expire while we wait. The snapshots without them are not confirmed.
 func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
+	// Deleted slices may expire while we wait. The snapshots without them are not confirmed.
 	end := time.Now().Add(delay)
 	for !w.nextExpiry.IsZero() && w.nextExpiry.Before(end) && xnet.Rest(ctx, time.Until(w.nextExpiry)) {
 		w.nextExpiry = w.known.expire(time.Now())
@@ -98,14 +98,14 @@ func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// What the API server does, and what we do next:
-//
-//	ends the watch                                watch again
-//	does not know our version (410, "too large")  get the initial slices again
-//	knows no initial events (400, 422)            list first, from now on
-//	rejects the pod's token (401), once           read the token again
-//	anything else                                 report it, and back off
 func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Duration, reportErr error) {
+	// What the API server does, and what we do next:
+	//
+	//	ends the watch                                watch again
+	//	does not know our version (410, "too large")  get the initial slices again
+	//	knows no initial events (400, 422)            list first, from now on
+	//	rejects the pod's token (401), once           read the token again
+	//	anything else                                 report it, and back off
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
 	}
@@ -190,8 +190,8 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
-// A version that is too long does not fit into a URL.
 func (w *watch) setVersion(version string) {
+	// A version that is too long does not fit into a URL.
 	if len(version) > maxText {
 		version = ""
 	}
@@ -305,7 +305,7 @@ func (w *watch) markConfirmed() {
 	w.doubt = nil
 }
 
-// This is the time until which we know the last snapshot to be current, or zero.
+// confirmed is the time until which we know the last snapshot to be current, or zero.
 func (w *watch) confirmed() time.Time {
 	at, _ := w.confirmedAt.Load().(time.Time)
 	return at

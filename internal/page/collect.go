@@ -164,9 +164,9 @@ func (channel *Channel) setInUse(root *Policy) {
 	}
 }
 
-// If the priority in use has a problem, we also list those of the lower ones in Why, since calls
-// could go there.
 func (channel *Channel) describeInUse(root *Policy, d shell.Priority, now time.Time) {
+	// If the priority in use has a problem, we also list those of the lower ones in Why, since
+	// calls could go there.
 	since, used := d.Since, slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
 	if used >= 0 && root.Children[used].Name != line(d.InUse, maxNameLength) {
 		since = time.Time{} // the highest READY priority takes only probes

@@ -28,8 +28,8 @@ type handler struct {
 	page  *Page
 }
 
-// Viewers who ask for the same page within pageLifetime share it.
 func (h *handler) collect(q query) *Page {
+	// Viewers who ask for the same page within pageLifetime share it.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.page == nil || h.query != q || time.Since(h.page.Time) > pageLifetime {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Look is the first thing to check if a page shows Reason.
+// hint tells what to look at first if a page shows Reason.
 type hint struct{ Reason, Look string }
 
 // hints repeats the table in docs/log.md: the page must help offline, too.

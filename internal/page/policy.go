@@ -78,7 +78,7 @@ func scheduledOf(details any) []uint64 {
 	return nil
 }
 
-// This also adds notes to p about dropped calls and ejected endpoints.
+// shares also adds notes to p about dropped calls and ejected endpoints.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -127,9 +127,9 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	return shares
 }
 
-// With overflow, we offer calls to the READY priorities in order. Those that none takes are
-// refused, or wait for another priority.
 func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []float64) {
+	// With overflow, we offer calls to the READY priorities in order. Those that none takes are
+	// refused, or wait for another priority.
 	var ready []int
 	awaited := false
 	priority := func(i int) shell.PriorityChild {
@@ -209,7 +209,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	return child
 }
 
-// Endpoints with problems come first.
+// stateOrder puts endpoints with problems first.
 var stateOrder = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
@@ -267,9 +267,9 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:limit]
 }
 
-// A policy such as drop has a single child without a name. We show it as a mere layer above the
-// policy below.
 func (p *Policy) absorb(below *Policy) {
+	// A policy such as drop has a single child without a name. We show it as a mere layer above the
+	// policy below.
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}
 	*p = *below

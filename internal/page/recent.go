@@ -22,16 +22,16 @@ type Recent struct {
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// A shorter period shows an outage earlier. We use it if it has minCalls calls, and half of them
-// failed.
+// windows are in seconds. A shorter one shows an outage earlier. We use it if it has minCalls
+// calls, and half of them failed.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const minCalls = 3
 
-// No call can have started before earliest.
 func recentOf(counts recents, earliest, now time.Time) *Recent {
+	// No call can have started before earliest.
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {
 		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= minCalls {

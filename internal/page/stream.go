@@ -13,8 +13,8 @@ const (
 	writeTimeout      = 10 * time.Second // the server disconnects a viewer that reads nothing for this time
 )
 
-// We send the page whenever it changes. Each viewer costs us at most a twentieth of the time.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
+	// We send the page whenever it changes. Each viewer costs us at most a twentieth of the time.
 	defer h.viewers.Add(-1)
 	if h.viewers.Add(1) > maxViewers {
 		w.Header().Set("Retry-After", "10")

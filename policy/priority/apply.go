@@ -75,8 +75,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// The child only knows that it has no endpoints. If the source knows why, we show this instead.
 func (p *policy) withSourceError(child string, state balancer.State) balancer.State {
+	// The child only knows that it has no endpoints. If the source knows why, we show this instead.
 	if message := stateattr.ChannelOf(p.state).Failures[child]; message != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(message))
 	}

@@ -15,9 +15,9 @@ const (
 	waitEach     = time.Second / 2 // for each endpoint
 )
 
-// While no child is READY, we make up to two attempts a second, so that a server that starts is
-// found soon. gRPC's own backoff may last 120 s.
 func longestBackoff(endpoints int) time.Duration {
+	// While no child is READY, we make up to two attempts a second, so that a server that starts is
+	// found soon. gRPC's own backoff may last 120 s.
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
@@ -31,8 +31,8 @@ func (p *policy) backoff() time.Duration {
 	return most
 }
 
-// The times are random, since a whole fleet has lost its servers at the same moment.
 func (p *policy) limitBackoffs() {
+	// The times are random, since a whole fleet has lost its servers at the same moment.
 	longest := longestBackoff(len(p.state.Endpoints))
 	limited := stateattr.ChannelOf(p.state).MaxBackoff > longest && !p.anyReady()
 	for _, c := range p.children {

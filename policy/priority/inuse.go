@@ -18,7 +18,7 @@ type reportedPriority struct {
 	reason string
 }
 
-// cause is the reason that we have just logged, or "" if nothing has changed.
+// reportInUse takes the reason that we have just logged as cause, or "" if nothing has changed.
 func (p *policy) reportInUse(cause string) {
 	reporter := stateattr.ChannelOf(p.state).InUse
 	if reporter == nil {

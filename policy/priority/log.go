@@ -37,9 +37,9 @@ type journal struct {
 	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
 }
 
-// We do not count the first choice of a child, or a change from or to a configuration without
-// priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
+	// We do not count the first choice of a child, or a change from or to a configuration without
+	// priorities.
 	if from == "" || to == "" {
 		return ""
 	}
@@ -70,9 +70,9 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	return cause
 }
 
-// After a GOAWAY, a child with overflow is usually back within a second. Calls go to the next
-// priority at once, but we log this only if it lasts.
 func (p *policy) mayBeBackSoon(child string) bool {
+	// After a GOAWAY, a child with overflow is usually back within a second. Calls go to the next
+	// priority at once, but we log this only if it lasts.
 	i := p.shares.intakes[child]
 	state, exists := p.core.State(child)
 	if i == nil || !exists || i.ready || state == core.TransientFailure {
@@ -138,9 +138,9 @@ type reports struct {
 	at    [tripped + 1]time.Time
 }
 
-// We leave out a share that goes up and down by one step, and one of a priority that returns: its
-// failback is logged already.
 func (p *policy) logShare(name string) {
+	// We leave out a share that goes up and down by one step, and one of a priority that returns:
+	// its failback is logged already.
 	i := p.shares.intakes[name]
 	now, last := i.current().depth, &i.reports
 	switch {
@@ -198,8 +198,8 @@ type outage struct {
 	logged       bool
 }
 
-// An outage soon after another one is logged only if it lasts.
 func (p *policy) logOutage(ready []string) {
+	// An outage soon after another one is logged only if it lasts.
 	o := &p.shares.outage
 	all, succeeded := p.failEverywhere(ready)
 	switch {
@@ -226,9 +226,9 @@ func (p *policy) logOutage(ready []string) {
 	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers of a share that is not 0 start no event
 }
 
-// all is false while a priority that is connecting may still help. succeeded means that some call
-// has succeeded since the outage began.
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
+	// all is false while a priority that is connecting may still help. succeeded means that some
+	// call has succeeded since the outage began.
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
 		all = all && p.children[name] != nil && !p.core.Awaited(name)

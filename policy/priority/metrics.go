@@ -142,7 +142,7 @@ func (p *policy) Settled(closed bool) {
 	p.updateGauge(current)
 }
 
-// This skips priorities that only take probes.
+// takesMost skips priorities that only take probes.
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {

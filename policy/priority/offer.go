@@ -13,7 +13,8 @@ import (
 // would make what is full fuller. gRPC does not retry it.
 var errShed = status.Error(codes.ResourceExhausted, "shed: every priority is full")
 
-// With p0 full at a share of 0.7, p1 at 0.5, and p2 broken:
+// An offerPicker offers each call to the READY priorities in order. With p0 full at a share of 0.7,
+// p1 at 0.5, and p2 broken:
 //
 //	70 %  p0 takes the call
 //	15 %  p1 does, which is half of what p0 has left
@@ -74,9 +75,9 @@ func isFinal(err error) bool {
 	return isStatus
 }
 
-// While the priority takes all calls, we time only a few of them. Each subchannel counts its own
-// calls for this: a counter of all calls would make cores wait for each other.
 func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
+	// While the priority takes all calls, we time only a few of them. Each subchannel counts its
+	// own calls for this: a counter of all calls would make cores wait for each other.
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {
 		return o.offerTimed(*info)

@@ -63,8 +63,8 @@ func (p *policy) timedOut(child string) bool {
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// Calls use a lower priority, although this child may still become READY.
 func (p *policy) isBypassed(child string) bool {
+	// Calls use a lower priority, although this child may still become READY.
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
 	}
@@ -123,8 +123,8 @@ func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, err
 
 func (e *exhaustedPicker) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
-// childErr is the current error of the child in use, or nil.
 func (e *exhaustedPicker) failure(childErr error) error {
+	// childErr is the current error of the child in use, or nil.
 	known := *e.reasons.Load()
 	var reasons []string
 	for i, r := range known {

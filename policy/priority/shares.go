@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// With overflow, the core still chooses the priority in use (the highest READY one, if there is
-// any) and who is connected. The shares choose the READY child that a call goes to.
+// shares choose the READY child that a call goes to, with overflow. The core still chooses the
+// priority in use, which is the highest READY one if there is any, and who is connected.
 type shares struct {
 	start   time.Time
 	marks   atomic.Bool // subchannels are marked; stays true once it is
@@ -131,9 +131,9 @@ func (p *policy) updateLast() {
 	}
 }
 
-// A child that returns while a lower one is READY may be cold. We make an exception for the first
-// connections of a channel: there the lower one may just have been quicker.
 func (p *policy) noteReturn(name string, ready []string) {
+	// A child that returns while a lower one is READY may be cold. We make an exception for the
+	// first connections of a channel: there the lower one may just have been quicker.
 	i := p.shares.intakes[name]
 	absent := time.Since(i.lostAt)
 	isStart := i.lostAt.IsZero() && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
@@ -142,8 +142,8 @@ func (p *policy) noteReturn(name string, ready []string) {
 	}
 }
 
-// As long as the share of a priority is less than 1, we keep those below it connected.
 func (p *policy) want(ready []string) {
+	// As long as the share of a priority is less than 1, we keep those below it connected.
 	below := ""
 	for _, name := range ready {
 		if s := p.shares.intakes[name].current(); s.wanted || s.depth != whole {
@@ -156,7 +156,7 @@ func (p *policy) want(ready []string) {
 	}
 }
 
-// Calls are offered to the highest READY child, to the next one if that does not take all of them,
+// takesCalls is true for the highest READY child, for the next one if that does not take all calls,
 // and so on.
 func (p *policy) takesCalls(name string) bool {
 	if !p.shares.offers {

@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// A connection costs 70 KiB in client and server together, a health stream, and a ping every 10 s.
-// So a standby gets at most 20 of them, or one in each locality if it has more. The rest connect
-// when calls need it.
+// maxStandbyConnections limits what a standby costs: each connection takes 70 KiB in client and
+// server together, a health stream, and a ping every 10 s. A standby with more localities than that
+// has one connection in each. The rest connect when calls need them.
 const maxStandbyConnections = 20
 
 type standbyLimit struct {
@@ -40,7 +40,7 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
-// This takes at least one endpoint in each locality. The choice depends only on the seed and the
+// choose takes at least one endpoint in each locality. The choice depends only on the seed and the
 // addresses, so it changes little when the list does.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	numbers := make(map[int]uint64, len(endpoints))
@@ -81,8 +81,8 @@ func (p *policy) limitStandby(name string) {
 	}
 }
 
-// We publish the current state first, and update the child in a separate event.
 func (p *policy) removeLimit(name string) {
+	// We publish the current state first, and update the child in a separate event.
 	if !p.standby.limited[name] {
 		return
 	}
@@ -95,9 +95,9 @@ func (p *policy) removeLimit(name string) {
 	})
 }
 
-// After ChildRetention we limit a large standby again, or wait once more if it is in use or not
-// READY.
 func (p *policy) scheduleLimit(name string) {
+	// After ChildRetention we limit a large standby again, or wait again if it is in use or not
+	// READY.
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
 		return
@@ -113,8 +113,8 @@ func (p *policy) scheduleLimit(name string) {
 	})
 }
 
-// Only the endpoints that we chose may be bad, so try all of them.
 func (p *policy) removeLimitAfterFailure(name string) {
+	// Only the endpoints that we chose may be bad, so try all of them.
 	if state, ok := p.core.State(name); !ok {
 		delete(p.standby.limited, name)
 	} else if state == core.TransientFailure {

@@ -18,8 +18,8 @@ type childStatus struct {
 	lastFailure    string    // for debug pages: the last failure, kept until the child is READY
 }
 
-// During an update of the policy, this must come after the child's update, which may return an
-// error.
+// updateStatus must come after the child's update during an update of the policy: that may return
+// an error.
 func (p *policy) updateStatus(child string) {
 	state, exists := p.core.State(child)
 	status := p.statuses[child]
@@ -51,8 +51,8 @@ func (p *policy) updateStatus(child string) {
 	}
 }
 
-// While the child recovers, we go on showing its previous problem.
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
+	// While the child recovers, we go on showing its previous problem.
 	switch state {
 	case core.TransientFailure:
 		return p.reasonOf(child).text

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// With overflow, clientConn marks the children's subchannels, so that a pick knows its endpoint.
+// clientConn marks the children's subchannels with overflow, so that a pick knows its endpoint.
 type clientConn struct {
 	balancer.ClientConn
 	marks *atomic.Bool
@@ -48,7 +48,7 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 	sc.UpdateAddresses(addresses)
 }
 
-// Pickers below this policy return a subConn; our picker returns what is in it.
+// subConn is what pickers below this policy return. Our picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
 	below  func() *func(balancer.DoneInfo) // see EndWith
@@ -104,8 +104,8 @@ func (s *subConn) untimed(i *intake, view *share.View) func(balancer.DoneInfo) {
 	return d.done
 }
 
-// The gaps between timed calls are random, since callers may take turns.
 func (s *subConn) isTimed(every uint32) bool {
+	// The gaps between timed calls are random, since callers may take turns.
 	left := s.left.Add(-1)
 	if left > 0 {
 		return false

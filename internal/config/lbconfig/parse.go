@@ -229,14 +229,14 @@ func excerpt(raw json.RawMessage) string {
 
 var logger = grpclog.Component("understudy")
 
-// We parse a configuration again and again, and many localities may have the same mistake: each
-// unknown field is logged once.
+// loggedFields are logged once. We parse a configuration again and again, and many localities may
+// have the same mistake.
 var loggedFields = struct {
 	sync.Mutex
 	fields map[string]bool
 }{fields: make(map[string]bool)}
 
-// A configuration can have any number of unknown names.
+// maxLoggedFields limits loggedFields: a configuration can have any number of unknown names.
 const maxLoggedFields = 1000
 
 func shouldLog(field string) bool {

@@ -27,8 +27,8 @@ var imports = map[string]string{
 	"weighted_round_robin":       "google.golang.org/grpc/balancer/weightedroundrobin",
 }
 
-// These policies choose among all endpoints of a priority, so they must see them in one list (gRFC
-// A42).
+// perPriority policies choose among all endpoints of a priority, so they must see them in one list
+// (gRFC A42).
 var perPriority = map[string]bool{"ring_hash_experimental": true}
 
 // maxEndpointPolicy is in bytes.

@@ -99,7 +99,7 @@ type Option struct {
 	Default, Range, Source string
 }
 
-// Other options conflict with this one.
+// endpointPolicy is the option that others conflict with.
 const endpointPolicy = "endpointPolicy"
 
 // longest is for durations without a limit of their own.

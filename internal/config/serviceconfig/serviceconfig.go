@@ -74,8 +74,8 @@ func (o Options) methodConfig() (entry any, err error) {
 // optionOfField maps fields of the service config to the options that set them.
 var optionOfField = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// We append to methodConfig. Every other field must not be there yet.
 func mergeFields(config string, added map[string]any) (string, error) {
+	// We append to methodConfig. Every other field must not be there yet.
 	all := make(map[string]json.RawMessage)
 	if config != "" {
 		if err := json.Unmarshal([]byte(config), &all); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// We accept targets, and say what is wrong with the others. We advise only what we accept:
+// targets accepts targets, and says what is wrong with the others. We advise only what we accept:
 //
 //	a:1,b:2                          accepted as failover:///a:1,b:2
 //	failover:///a:1?refresh=5s,b:2   accepted as failover:///a:1%3Frefresh=5s,b:2
@@ -82,10 +82,11 @@ func (t targets) check(target string, read bool) error {
 	return err
 }
 
-// The path of the result has exactly the characters in target: gRPC's CanonicalTarget prints paths
-// without escapes and leaves out the query. So a question mark in a list belongs to an entry. In
-// other targets it begins a query: we must not take a mistaken parameter for a part of a name.
 func literally(target string) string {
+	// The path of the result has exactly the characters in target: gRPC's CanonicalTarget prints
+	// paths without escapes and leaves out the query. So a question mark in a list belongs to an
+	// entry. In other targets it begins a query: we must not take a mistaken parameter for a part
+	// of a name.
 	scheme, rest, _ := strings.Cut(target, ":")
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
@@ -132,7 +133,7 @@ func (t targets) forms() string {
 
 func shown(target string) string { return printable.Quote(printable.HideText(target)) }
 
-// We advise only what the user can copy and what we would accept, and else return "".
+// advice is "" if the user could not copy it, or if we would not accept it.
 func (t targets) advice(target string) string {
 	const maxLength = 200
 	text := printable.HideText(target)

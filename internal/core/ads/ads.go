@@ -118,10 +118,10 @@ func (s *Subscriptions) Names() []string {
 	return slices.Sorted(maps.Keys(s.subscribed))
 }
 
-// The protocol wants the last version in the first request of a stream, too. We leave it out: with
-// it, some servers do not respond before a resource changes, and seem to hang; others take it that
-// we have everything, and send nothing new.
 func (s *Subscriptions) request() *Request {
+	// The protocol wants the last version in the first request of a stream, too. We leave it out:
+	// with it, some servers do not respond before a resource changes, and seem to hang; others take
+	// it that we have everything, and send nothing new.
 	r := &Request{Names: s.Names(), Nonce: s.nonce, responseCount: s.responseCount}
 	if s.phase == streamAnswered {
 		r.Version = s.version

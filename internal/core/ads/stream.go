@@ -108,7 +108,7 @@ var errDuplicate = errors.New("the response contains it more than once")
 // need not be complete.
 //
 // Some servers repeat a response after a NACK, and if we replied at once, both sides would be busy
-// for ever. For a version that we have rejected before, Later is set: the NACK may wait, but must
+// forever. For a version that we have rejected before, Later is set: the NACK may wait, but must
 // be sent, as many servers send nothing more without it.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions

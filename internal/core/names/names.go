@@ -90,8 +90,8 @@ func (s *Set) record(i int, n Name) (changed bool) {
 	return !last.equal(n)
 }
 
-// There is no need to compare Held: it changes only together with another field.
 func (n Name) equal(other Name) bool {
+	// There is no need to compare Held: it changes only together with another field.
 	same := n.hasResult == other.hasResult && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }

@@ -31,7 +31,8 @@ const (
 	// RPC waits while we create a standby.
 	CallStandbyDue
 
-	// When one of the timers fires, the policy calls FailoverTimerFired or DeactivationTimerFired.
+	// StartFailover and StartDeactivation start timers. When they fire, the policy calls
+	// FailoverTimerFired or DeactivationTimerFired.
 	StartFailover
 	StopFailover
 	StartDeactivation

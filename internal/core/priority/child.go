@@ -2,8 +2,8 @@ package priority
 
 import "time"
 
-// What a child counts as follows from three things: what it has reported, its failover timer, and
-// whether it has refused its last update.
+// A child counts as something else than it has reported if its failover timer has fired, or if it has
+// refused its last update:
 //
 //	reported           failover timer  refused  counts as          calls
 //	READY, IDLE        stopped         no       READY, IDLE        use it
@@ -37,7 +37,7 @@ const (
 	fired
 )
 
-// A child that is not active has a running deactivation timer.
+// A lifetime other than active means that the deactivation timer runs.
 type lifetime int
 
 const (
@@ -57,7 +57,7 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// This works on a nil child, too: without priorities, no child is published.
+// publication works on a nil child, too: without priorities, no child is published.
 func (ch *child) publication() Kind {
 	switch {
 	case ch == nil:
@@ -70,8 +70,8 @@ func (ch *child) publication() Kind {
 	return Publish
 }
 
-// The choice stays open until the child's first update is done (A56, "Algorithm for Choosing a
-// Priority"), because the child may report its state in the middle of it.
+// create leaves the choice open until the child's first update is done (A56, "Algorithm for
+// Choosing a Priority"): the child may report its state in the middle of it.
 func (c *Core) create(name string) {
 	child := &child{name: name, reported: Connecting}
 	c.children[name], c.creating = child, child
@@ -100,8 +100,8 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// A deactivation timer that is running goes on (A56, "Child Lifetime Management"). We only start it
-// again if a child that was deactivated is now removed, and that lets it go sooner.
+// deactivate lets a running timer go on (A56, "Child Lifetime Management"). It only starts it again
+// if a child that was deactivated is now removed, and that lets it go sooner.
 func (c *Core) deactivate(child *child, to lifetime) {
 	retention := c.config.ChildRetention
 	if to == removed {
@@ -128,7 +128,7 @@ func (c *Core) maybeReactivate(child *child) {
 	child.lifetime = active
 }
 
-// We ask a child at most once for each of its reports.
+// exitIdle asks a child at most once for each of its reports.
 func (c *Core) exitIdle(child *child) {
 	if child.connectivityState() == Idle && !child.exitIdleSent {
 		child.exitIdleSent = true

@@ -2,7 +2,7 @@ package priority
 
 import "slices"
 
-// Each event ends with a choice, except in the middle of an update of the policy or of a new child:
+// choose ends each event, except in the middle of an update of the policy or of a new child:
 // EndUpdate and Updated choose then. Choosing again without an event in between changes nothing.
 func (c *Core) choose() []Action {
 	switch {
@@ -53,10 +53,10 @@ func (c *Core) choosePriority() int {
 	return len(c.config.Priorities) - 1
 }
 
-// With overflow we use the highest READY priority, so that calls need not wait for a higher one
-// that reconnects, is new or is IDLE. No call makes that IDLE one connect then, so we do it here.
-// Only calls that are waiting for a first connection keep waiting: a lower priority that just
-// connects faster must not get a client's first calls.
+// preferReady takes the highest READY priority, so that calls need not wait for a higher one that
+// reconnects, is new or is IDLE. No call makes that IDLE one connect then, so we do it here. Only
+// calls that are waiting for a first connection keep waiting: a lower priority that just connects
+// faster must not get a client's first calls.
 func (c *Core) preferReady(chosen int) int {
 	child := c.childAt(chosen)
 	if child == c.published && !child.wasReady && child.failoverTimerPending() {

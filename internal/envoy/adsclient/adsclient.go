@@ -106,8 +106,8 @@ func (s Server) key() key {
 	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.Network}
 }
 
-// The first user of a client opens its stream and lends it a metrics recorder; the last one closes
-// it.
+// clients are shared. The first user of one opens its stream and lends it a metrics recorder; the
+// last one closes it.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {

@@ -20,7 +20,8 @@ const missingAfter = 15 * time.Second
 // a server that has the endpoints of a cluster sends them soon after it.
 const shortMissingAfter = 500 * time.Millisecond
 
-// serial guards what changes after newClient, unless noted otherwise.
+// client keeps the stream to one server. serial guards what changes after newClient, unless noted
+// otherwise.
 type client struct {
 	server   Server
 	key      key
@@ -105,7 +106,7 @@ func (c *client) endOutages() {
 	c.outage = nil
 }
 
-// If the current stream has had a response, this is now.
+// lastMessage is now if the current stream has had a response.
 func (c *client) lastMessage() (last time.Time) {
 	c.serial.Do(func() { last = c.ended })
 	if last.IsZero() {

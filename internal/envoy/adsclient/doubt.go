@@ -46,9 +46,9 @@ func (c *client) cancelSecond() {
 	}
 }
 
-// We act on the first failure, since endpoints may report only one. A stream with frequent pings
-// needs none of this: the pings find out if the server is gone.
 func (c *client) endpointsFailed() {
+	// We act on the first failure, since endpoints may report only one. A stream with frequent
+	// pings needs none of this: the pings find out if the server is gone.
 	c.serial.Do(func() {
 		second := &c.second
 		if !c.answered || c.current.frequentPings || second.timer.Runs() || second.stream != nil {

@@ -123,7 +123,8 @@ func (g *Following) EndpointsFailed() {
 	})
 }
 
-// Before any server has sent everything, we show the first one that has sent something valid.
+// shown is the server in use or, before any server has sent everything, the first one with
+// something valid.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -187,8 +188,8 @@ func (g *Following) noSnapshotReason() string {
 	return strings.Join(texts, "; ")
 }
 
-// We look at the server in use first, and then at the ones before it.
 func (g *Following) outage() (o *Outage, isInUse bool) {
+	// We look at the server in use first, and then at the ones before it.
 	for i, v := range append([]*view{g.views[g.used]}, g.views[:g.used]...) {
 		if o := v.outage; o != nil && !o.recovered.Load() && (i > 0 || !o.partial) {
 			return o, i == 0

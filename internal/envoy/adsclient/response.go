@@ -16,9 +16,9 @@ import (
 // wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// If s is the second stream, this response makes it the current one. We ignore a type that we never
-// requested, instead of rejecting it.
 func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pingHeaders []string) {
+	// If s is the second stream, this response makes it the current one. We ignore a type that we
+	// never requested, instead of rejecting it.
 	t := c.topic(response.GetTypeUrl())
 	var resources []ads.Resource
 	if t != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Each stream gets a connection of its own: gRPC's backoff for connections would come on top of
-// ours for streams.
+// stream has a connection of its own: gRPC's backoff for connections would come on top of ours for
+// streams.
 type stream struct {
 	ctx           context.Context
 	cancel        context.CancelCauseFunc // the cause is why the stream ended
@@ -34,10 +34,10 @@ func (c *client) newStream(frequentPings bool) *stream {
 	return &stream{ctx: ctx, cancel: cancel, mailboxes: newMailboxes(), frequentPings: frequentPings}
 }
 
-// When the current stream ends, we open the next one. As elsewhere in gRPC, the backoff counts from
-// the beginning of an attempt, so after a stream that has lasted longer than that we connect at
-// once.
 func (c *client) run(s *stream) {
+	// When the current stream ends, we open the next one. As elsewhere in gRPC, the backoff counts
+	// from the beginning of an attempt, so after a stream that has lasted longer than that we
+	// connect at once.
 	for c.ctx.Err() == nil {
 		start, isCurrent := time.Now(), false
 		// This text becomes part of the errors of calls: short and printable.
@@ -121,8 +121,8 @@ func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 	return true
 }
 
-// If s was a second stream, it has sent some requests already, and we do not repeat these.
 func (c *client) requestAll(s *stream) {
+	// If s was a second stream, it has sent some requests already, and we do not repeat these.
 	c.current = s
 	for i, t := range c.topics {
 		a := t.subs.Opened()
@@ -151,9 +151,9 @@ func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
 	return append(options, c.server.DialOptions...)
 }
 
-// Send blocks while the server does not read, so we call it on a goroutine of its own. We can
-// ignore its errors: Recv returns more detailed ones.
 func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
+	// Send blocks while the server does not read, so we call it on a goroutine of its own. We can
+	// ignore its errors: Recv returns more detailed ones.
 	node := c.server.Node // sent only in the first request
 	for {
 		i, r := s.mailboxes.take(s.ctx)
@@ -224,11 +224,11 @@ const (
 
 var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
-// A change of the interval needs a new stream. If the server no longer allows frequent pings, we
-// renew at once, before it closes the connection. If it begins to allow them, we wait 1 to 5
-// minutes, so that its clients do not all reconnect at the same time. A second stream always starts
-// with the long interval.
 func (c *client) applyPingHeader(s *stream, values []string) {
+	// A change of the interval needs a new stream. If the server no longer allows frequent pings,
+	// we renew at once, before it closes the connection. If it begins to allow them, we wait 1 to 5
+	// minutes, so that its clients do not all reconnect at the same time. A second stream always
+	// starts with the long interval.
 	allowed := len(values) == 1 && values[0] == pingValue
 	switch {
 	case c.pings == pingsFrequent && !allowed:

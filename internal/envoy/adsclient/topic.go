@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// client.serial guards it.
+// topic has the subscriptions to resources of one type. client.serial guards it.
 type topic struct {
 	*Type
 	index         int // in client.topics
@@ -110,8 +110,8 @@ func (t *topic) execute(a ads.Actions) {
 
 const repeatedNACKDelay = 5 * time.Second // of a NACK for a version that we have rejected before (docs/waits.md)
 
-// If a request is delayed already, this one takes its place and its timer.
 func (t *topic) send(r *ads.Request, later bool) {
+	// If a request is delayed already, this one takes its place and its timer.
 	r = r.Replacing(t.delayed)
 	if !later {
 		t.dropDelayed()
@@ -129,9 +129,9 @@ func (t *topic) dropDelayed() {
 	t.delay.Stop()
 }
 
-// We keep only the encoded resource, which is ten times smaller than the parsed one. A later
-// watcher gets the same parsed one if another watcher still holds it.
 func (t *topic) deliver(d ads.Resource) {
+	// We keep only the encoded resource, which is ten times smaller than the parsed one. A later
+	// watcher gets the same parsed one if another watcher still holds it.
 	r, _ := d.Parsed.(*Resource)
 	if r == nil {
 		r = t.delivered[d.Name].Value()
@@ -152,12 +152,12 @@ func (t *topic) deliver(d ads.Resource) {
 
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// What has not arrived in time:
-//
-//	no response for 15 s              the server is unreachable, for all watchers
-//	none since we asked for this one  it is unreachable, for the watchers of this one
-//	others                            the server does not have it
 func (t *topic) expired(timer ads.Timer) {
+	// What has not arrived in time:
+	//
+	//	no response for 15 s              the server is unreachable, for all watchers
+	//	none since we asked for this one  it is unreachable, for the watchers of this one
+	//	others                            the server does not have it
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)

@@ -88,9 +88,9 @@ func (v *view) close() {
 	clients.release(v.client)
 }
 
-// Without valid endpoints, a rejected resource counts as not received, since the server may send a
-// better one.
 func (v *view) availability(whole bool) ads.Completeness {
+	// Without valid endpoints, a rejected resource counts as not received, since the server may
+	// send a better one.
 	waiting, rejected, good := false, false, whole
 	for key, r := range v.resources {
 		_, isRejected := errors.AsType[rejectedError](r.state.Err)
@@ -119,8 +119,8 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// A Watcher must not block, so we queue the update.
 func (r *viewedResource) enqueue(update func(v *view)) {
+	// A Watcher must not block, so we queue the update.
 	v := r.view
 	v.serial.Enqueue(func() {
 		if !r.unsubscribed {

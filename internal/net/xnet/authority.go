@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Besides letters and digits, an authority may contain these (RFC 3986, sections 2.2, 2.3 and 3.2).
+// authorityPunctuation is what an authority may contain besides letters and digits (RFC 3986,
+// sections 2.2, 2.3 and 3.2).
 const authorityPunctuation = "-._~!$&'()*+,;=:@[]"
 
 // EncodeAuthority percent-encodes the bytes of name that an authority must not contain. gRPC does

@@ -208,7 +208,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// This omits the records if truncate is set, or if the response is too long for UDP.
+// pack omits the records if truncate is set, or if the response is too long for UDP.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

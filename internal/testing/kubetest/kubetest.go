@@ -150,8 +150,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The caller must hold the lock.
 func (s *Server) begin(r *http.Request) (next, code int, reason string) {
+	// The caller must hold the lock.
 	version := r.URL.Query().Get("resourceVersion")
 	next, err := strconv.Atoi(version)
 	switch {

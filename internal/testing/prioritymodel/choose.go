@@ -85,7 +85,7 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(fmt.Sprintf("%d %d", child.number, child.revision), child.picker())
 }
 
-// This does nothing while a configuration update is being applied, and when a child that choose
+// choose does nothing while a configuration update is being applied, and when a child that choose
 // itself updates reports a state.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
@@ -104,9 +104,9 @@ func (m *Model) choose() {
 	}
 }
 
-// Unlike the pseudo-code of gRFC A56, updateState publishes an unchanged state again only after a
-// configuration update.
 func (m *Model) updateState(id string, r Report) {
+	// Unlike the pseudo-code of gRFC A56, updateState publishes an unchanged state again only after
+	// a configuration update.
 	if id != m.published || m.forcePublish {
 		m.publish(r)
 	}

@@ -102,7 +102,8 @@ func drawUpdate(t *rapid.T, overflow bool) Step {
 	}
 }
 
-// This returns the source's priority for each priority of the policy, or nil if nothing is split.
+// drawGroups returns the source's priority for each priority of the policy, or nil if nothing is
+// split.
 func drawGroups(t *rapid.T, priorities int) (sourcePriorities []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil

@@ -101,8 +101,8 @@ func (s *apiServer) set(name string, slice kubeSlice) bool {
 	return true
 }
 
-// The caller holds the lock.
 func (s *apiServer) serves(service string) bool {
+	// The caller holds the lock.
 	for _, sl := range s.slices {
 		if sl.service == service {
 			return true
@@ -127,8 +127,8 @@ func (s *apiServer) remove(name string) {
 	})
 }
 
-// The caller holds the lock.
 func (s *apiServer) add(kind, name string, slice kubeSlice) {
+	// The caller holds the lock.
 	s.version++
 	s.log = append(s.log, apiEvent{s.version, slice.service, eventText(kind, slice.json(name, s.version))})
 }
@@ -145,7 +145,7 @@ func bookmarkText(version int, initial bool) string {
 	return eventText("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"%s}}`, version, annotations))
 }
 
-// The caller holds the lock.
+// compact needs the lock.
 func (s *apiServer) compact() { s.oldest, s.log = s.version, nil }
 
 func (s *apiServer) fail(t apiFault) string {
@@ -160,8 +160,8 @@ func (s *apiServer) fail(t apiFault) string {
 	return t.String()
 }
 
-// Requests that got no response during apiSilent then continue.
 func (s *apiServer) restore() {
+	// Requests that got no response during apiSilent then continue.
 	s.change(func() {
 		if s.fault == apiReplaced {
 			s.version -= 100_000
@@ -221,8 +221,8 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// The caller holds the lock.
 func (s *apiServer) errorResponse(t apiFault, r *http.Request, version int) (code int, text string) {
+	// The caller holds the lock.
 	switch {
 	case t == apiBusy:
 		return http.StatusTooManyRequests, `{"message":"too many requests, please try again later"}`
@@ -246,8 +246,8 @@ func newResponse(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// The caller holds the lock.
 func (s *apiServer) drawWatchTime() time.Duration {
+	// The caller holds the lock.
 	if s.fault == apiEndsWatches || s.fault == apiCompacts {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
 	}
@@ -262,8 +262,8 @@ type apiWatch struct {
 	deadline    time.Time
 }
 
-// The caller holds the lock.
 func (w *apiWatch) objects() (texts []string) {
+	// The caller holds the lock.
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if sl := w.slices[name]; slices.Contains(w.services, sl.service) {
 			texts = append(texts, sl.json(name, w.version))
@@ -324,8 +324,8 @@ func (w *apiWatch) takeEvents() (text string) {
 	return w.takeEventsLocked()
 }
 
-// The caller holds the lock.
 func (w *apiWatch) takeEventsLocked() (text string) {
+	// The caller holds the lock.
 	for _, e := range w.log {
 		if e.version > w.sentVersion {
 			if w.sentVersion = e.version; slices.Contains(w.services, e.service) {
@@ -336,7 +336,7 @@ func (w *apiWatch) takeEventsLocked() (text string) {
 	return text
 }
 
-// This returns "" while the watch waits for a version that does not exist yet.
+// bookmark returns "" while the watch waits for a version that does not exist yet.
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

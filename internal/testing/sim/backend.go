@@ -223,7 +223,7 @@ func (b *Backend) delayReply(ctx context.Context) error {
 	return nil
 }
 
-// This returns an error if ctx ends first.
+// waitFor returns an error if ctx ends first.
 func waitFor[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

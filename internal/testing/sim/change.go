@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Backends of lower priorities cannot change it. The caller holds the lock.
 func (w *World) affectsPriorityInUse(address string) bool {
+	// Backends of lower priorities cannot change it. The caller holds the lock.
 	return w.priorityInUse < 0 || slices.Contains(w.vitalAddresses, address)
 }
 
@@ -25,8 +25,8 @@ func (w *World) publish(truth EndpointSet) {
 	w.source.Publish(truth)
 }
 
-// This ignores changes of lower priorities and, unless the source keeps empty priorities, it also
-// ignores empty priorities. The caller holds the lock.
+// updateAffectsPriorityInUse ignores changes of lower priorities and, unless the source keeps empty
+// priorities, it also ignores empty priorities. The caller holds the lock.
 func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) || !slices.Equal(w.knownTruth.detections(), truth.detections()) {
 		return true
@@ -49,8 +49,8 @@ func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	return !slices.Equal(usedPriorities(w.knownTruth, n), usedPriorities(truth, n))
 }
 
-// This happens while the Kubernetes controller writes the Services of the priority one after the
-// other.
+// partlyServing happens while the Kubernetes controller writes the Services of the priority one
+// after the other.
 func (t Tier) partlyServing() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
@@ -119,8 +119,8 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 	return identical
 }
 
-// While the channel is opened again, the old one may announce an update in between.
 func (w *World) checkAnnounced(size string) {
+	// While the channel is opened again, the old one may announce an update in between.
 	isLast := len(w.announced) > 0 && w.announced[len(w.announced)-1] == size
 	if !isLast && (time.Since(w.openedAt) > 0 || !slices.Contains(w.announced, size)) {
 		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announced, size)
@@ -171,15 +171,15 @@ func (w *World) reportDifference(differs bool, what string) {
 	w.contentDiffers = differs
 }
 
-// This ignores the names of localities.
+// equivalent ignores the names of localities.
 func (t EndpointSet) equivalent(other EndpointSet) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// The key of a locality is the list of its usable endpoints and their weights.
 func (t Tier) sharesByLocality() map[string]float64 {
+	// The key of a locality is the list of its usable endpoints and their weights.
 	all, sum := make(map[string]float64), 0.0
 	for _, l := range t {
 		var endpoints []string

@@ -34,8 +34,8 @@ func (c *conn) setLink(link Link) {
 	c.toClient.setLink(link.LoseIn || link.Pause, link.Delay, link.Rate)
 }
 
-// If tellClient is set, this also breaks the client's end of the connection.
 func (c *conn) reset(tellClient bool) {
+	// If tellClient is set, this also breaks the client's end of the connection.
 	c.toHost.breakReader(errReset)
 	c.toClient.breakWriter(errReset)
 	if tellClient {

@@ -21,8 +21,8 @@ var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 
 const survivorCalls = 100
 
-// With load, these are the checks of a load. Calls continue meanwhile.
 func (w *World) conclude(load bool) {
+	// With load, these are the checks of a load. Calls continue meanwhile.
 	oneSurvives := w.rand.IntN(2) == 0 && !load
 	if oneSurvives && w.pair == nil && w.endWithSurvivor() || oneSurvives && w.pair != nil && w.endPairWithSurvivor() {
 		return
@@ -50,7 +50,8 @@ func (w *World) drawSurvivor() string {
 	return known[w.rand.IntN(len(known))]
 }
 
-// This returns false if the channel has no endpoint, or if an update removes the survivor.
+// endWithSurvivor returns false if the channel has no endpoint, or if an update removes the
+// survivor.
 func (w *World) endWithSurvivor() bool {
 	survivor := w.drawSurvivor()
 	if survivor == "" {
@@ -99,8 +100,8 @@ func (w *World) endWithSurvivor() bool {
 	return true
 }
 
-// Without outlier detection, the channel would not notice that they fail.
 func (w *World) healCallFaults(address string) {
+	// Without outlier detection, the channel would not notice that they fail.
 	w.mu.Lock()
 	c := w.conditions[address]
 	hasFault := c.hang || c.code != codes.OK
@@ -129,13 +130,13 @@ func (w *World) checkSurvivor(survivor string, detects bool) {
 	w.judgeSurvivor(survivor, answered, survivorCalls, detects, last)
 }
 
-// Without outlier detection, all calls must succeed. With outlier detection, a third of the calls
-// may fail, because ejected endpoints come back while they still fail. If only some endpoints of a
-// priority work, more calls may fail, because each endpoint that comes back fails up to five calls,
-// or all of its calls if they are rare; the success rate must then be 80 % of that without outlier
-// detection. If connections are reset during bursts of 80 calls, another quarter may fail, because
-// up to 34 of these calls are in flight.
 func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool, last error) {
+	// Without outlier detection, all calls must succeed. With outlier detection, a third of the
+	// calls may fail, because ejected endpoints come back while they still fail. If only some
+	// endpoints of a priority work, more calls may fail, because each endpoint that comes back
+	// fails up to five calls, or all of its calls if they are rare; the success rate must then be
+	// 80 % of that without outlier detection. If connections are reset during bursts of 80 calls,
+	// another quarter may fail, because up to 34 of these calls are in flight.
 	want := float64(made)
 	if detects {
 		want *= min(2./3, 0.8*w.leastShare())
@@ -149,7 +150,7 @@ func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool,
 	w.mark(markSurvivor)
 }
 
-// This ignores priorities in which all calls fail, because calls leave them. Endpoints whose
+// leastShare ignores priorities in which all calls fail, because calls leave them. Endpoints whose
 // connections are always reset before they respond count as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
@@ -170,8 +171,8 @@ func (w *World) leastShare() float64 {
 	return least
 }
 
-// We publish no more updates, since an update could remove the survivor.
 func (w *World) endPairWithSurvivor() bool {
+	// We publish no more updates, since an update could remove the survivor.
 	survivor := w.drawSurvivor()
 	if survivor == "" {
 		return false

@@ -122,7 +122,7 @@ func (d detection) String() string {
 	return text
 }
 
-// This omits fields with gRFC A50's default values.
+// proto omits fields with gRFC A50's default values.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil

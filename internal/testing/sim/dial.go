@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// This records the marks for the longest backoff and for the timeout of a connection attempt.
+// dialBackend records the marks for the longest backoff and for the timeout of a connection
+// attempt.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailedAt[address]; ok && failed.Before(time.Now()) {

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The outlier detection of the endpoint's priority, in the last update or in the update before a
-// simultaneous one, must justify the ejection.
 func (w *World) ejectedLine(m []string) string {
+	// The outlier detection of the endpoint's priority, in the last update or in the update before
+	// a simultaneous one, must justify the ejection.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	address, algorithmName := m[1], m[2]
@@ -47,9 +47,9 @@ func (w *World) ejectedLine(m []string) string {
 	return problem
 }
 
-// With overflow, an endpoint that is ejected again has not answered since, and one failure is
-// enough.
 func (w *World) checkEjection(address, algorithmName string, tier Tier, again bool) string {
+	// With overflow, an endpoint that is ejected again has not answered since, and one failure is
+	// enough.
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
 	interval, changed := d.interval, time.Since(w.detectionChangedAt) < 2*maxInterval
 	if changed {
@@ -93,7 +93,7 @@ func (w *World) countWithVolume(addresses []string, within time.Duration, volume
 	return n
 }
 
-// This does not count the endpoint except.
+// countEjected does not count the endpoint except.
 func (w *World) countEjected(d detection, addresses []string, except string) (n int) {
 	for _, address := range addresses {
 		if address != except && w.stillEjected(d, address) {
@@ -126,7 +126,7 @@ func (w *World) stillEjected(d detection, address string) bool {
 		(!w.settings.overflow || !w.conditions[address].lastSuccess.After(ejectedAt))
 }
 
-// This ignores endpoints for which the result of outlier detection is not certain.
+// checkEjections ignores endpoints for which the result of outlier detection is not certain.
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

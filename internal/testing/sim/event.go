@@ -127,8 +127,8 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
-// We record the recovery before the backend recovers, since clients may notice it immediately.
 func (w *World) heal(address string) {
+	// We record the recovery before the backend recovers, since clients may notice it immediately.
 	w.mu.Lock()
 	well := w.conditions[address].works() && w.conditions[address].link == w.link
 	w.mu.Unlock()
@@ -199,8 +199,8 @@ func (w *World) pauseBriefly(address string) {
 	w.resume(address)
 }
 
-// With pickFirst, the channel ignores health checks.
 func (w *World) stopServing(address string) {
+	// With pickFirst, the channel ignores health checks.
 	w.change(address, func(c *condition) { c.notServing = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)
 }

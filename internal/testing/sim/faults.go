@@ -69,7 +69,7 @@ func forEachEndpoint(f func(*World, string)) func(*World, []string) {
 	}
 }
 
-// This resets the existing connections in half of the cases.
+// refuseAll resets the existing connections in half of the cases.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -80,9 +80,9 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// If the client uses streams without a deadline, calls do not hang, because the client would not
-// notice.
 func (w *World) hangAll(tier []string) {
+	// If the client uses streams without a deadline, calls do not hang, because the client would
+	// not notice.
 	choices := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.streamsHaveDeadline {
 		choices = choices[:3]
@@ -157,9 +157,9 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// If several is set, it only considers priorities with several endpoints. It returns nil if there
-// is no priority to choose from.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
+	// If several is set, it only considers priorities with several endpoints. It returns nil if
+	// there is no priority to choose from.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var tiers [][]string

@@ -63,8 +63,8 @@ func (j *judge) now() moment { return moment{time.Now(), j.calls} }
 
 func (j *judge) recordChange() { j.lastChange = j.now() }
 
-// A priority keeps its recorded results if its index and its endpoints have not changed.
 func (j *judge) updated(truth EndpointSet) {
+	// A priority keeps its recorded results if its index and its endpoints have not changed.
 	byEndpoint := make(map[string]*priorityState)
 	tiers := make(map[string]*priorityState)
 	var order []string
@@ -149,8 +149,8 @@ func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) 
 	}
 }
 
-// This returns true if the channel must notice with this call that all endpoints of the priority
-// fail.
+// addFailure returns true if the channel must notice with this call that all endpoints of the
+// priority fail.
 func (s *priorityState) addFailure(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == failuresToNotice {
 		s.failedAt[address] = now.time
@@ -183,7 +183,7 @@ func (j *judge) reportFailure(s *priorityState, sentAt time.Time, err error) {
 	}
 }
 
-// This returns "" if there is no such endpoint.
+// findAnswering returns "" if there is no such endpoint.
 func (j *judge) findAnswering(since time.Time) (address, reason string) {
 	for _, r := range j.priorities {
 		for _, address := range r.endpoints {
@@ -205,11 +205,11 @@ func (j *judge) cutShort(c *condition, when time.Time) bool {
 	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
 }
 
-// The endpoint must have been connected for two seconds. If a success since its last failure is
-// recorded, a call in a later interval of outlier detection must also have succeeded, and another
-// interval must have passed since. Otherwise, each endpoint of the priority that has ever failed a
-// call must have succeeded in a later call.
 func (j *judge) isProven(r *priorityState, c *condition, address string, when time.Time) bool {
+	// The endpoint must have been connected for two seconds. If a success since its last failure is
+	// recorded, a call in a later interval of outlier detection must also have succeeded, and
+	// another interval must have passed since. Otherwise, each endpoint of the priority that has
+	// ever failed a call must have succeeded in a later call.
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || when.Sub(begin) < 2*time.Second {
 		return false
@@ -226,8 +226,8 @@ func (j *judge) isProven(r *priorityState, c *condition, address string, when ti
 	})
 }
 
-// Timers must fire, r must connect, and outlier detection must try each endpoint of r.
 func (j *judge) maxFailoverTime(r *priorityState) time.Duration {
+	// Timers must fire, r must connect, and outlier detection must try each endpoint of r.
 	return j.w.settings.maxFailoverTime(len(j.priorities)) + j.w.maxRecoveryTime() + time.Duration(len(r.endpoints)+2)*targetDetection.interval
 }
 

@@ -143,8 +143,8 @@ func (k *kube) wanted() map[string]kubeSlice {
 	return all
 }
 
-// This writes the slices when the endpoints change. Sometimes it moves endpoints to other slices,
-// or deletes a Service and creates it again, which must not affect the channel.
+// control writes the slices when the endpoints change. Sometimes it moves endpoints to other
+// slices, or deletes a Service and creates it again, which must not affect the channel.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -163,9 +163,9 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// This first adds the new endpoints to all slices, then removes the old endpoints, and finally
-// deletes the empty slices.
 func (k *kube) write(ctx context.Context) {
+	// This first adds the new endpoints to all slices, then removes the old endpoints, and finally
+	// deletes the empty slices.
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
 	for _, name := range names {
@@ -194,8 +194,8 @@ func (k *kube) set(ctx context.Context, name string, s kubeSlice) {
 	}
 }
 
-// In half of the cases, we do not wait.
 func (k *kube) pause(ctx context.Context, longest time.Duration) {
+	// In half of the cases, we do not wait.
 	if k.rand.IntN(2) == 0 {
 		return
 	}
@@ -205,8 +205,8 @@ func (k *kube) pause(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// The controller then writes them again while the channel still uses the deleted slices.
 func (k *kube) recreate(ctx context.Context) {
+	// The controller then writes them again while the channel still uses the deleted slices.
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
 	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })

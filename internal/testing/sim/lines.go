@@ -142,8 +142,8 @@ func (w *World) storedAnswerLine(m []string) string {
 	return w.sourceLine(m)
 }
 
-// The source must be failing, or must have been restored recently.
 func (w *World) sourceLine([]string) string {
+	// The source must be failing, or must have been restored recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() {
@@ -152,8 +152,8 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// Only the temporary channels use enough clusters for that.
 func (w *World) renewedLine([]string) string {
+	// Only the temporary channels use enough clusters for that.
 	if s := sourceOf[*edsSource](w); s.opened <= 100 {
 		return fmt.Sprintf("only %d other channels were opened", s.opened)
 	}
@@ -183,8 +183,8 @@ func (w *World) emptyNameLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
-// The line is true if the name servers fail, or if the priority was empty from the beginning.
 func (w *World) emptyHostLine(m []string) string {
+	// The line is true if the name servers fail, or if the priority was empty from the beginning.
 	if w.sourceLine(m) == "" {
 		return ""
 	}
@@ -240,9 +240,9 @@ func (w *World) rejectedLine(m []string) string {
 	return problem
 }
 
-// A locality without endpoints refuses its update, and weighted_target returns the error of that
-// locality if the endpoints of all other localities are ejected.
 func (t Tier) mayRefuseUpdate() bool {
+	// A locality without endpoints refuses its update, and weighted_target returns the error of
+	// that locality if the endpoints of all other localities are ejected.
 	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
 }
 
@@ -254,8 +254,9 @@ var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// The channel must have had each endpoint in the text, which must have been unreachable recently.
 func (w *World) checkErrorText(text string) string {
+	// The channel must have had each endpoint in the text, which must have been unreachable
+	// recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// If a priority did not connect in time, its error quotes the last connection error, which may

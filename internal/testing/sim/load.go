@@ -62,8 +62,8 @@ const (
 	mostTries      = 1.2 // attempts at backends for each call
 )
 
-// The caller holds the lock.
 func (w *World) newLoad() *load {
+	// The caller holds the lock.
 	truth := w.knownTruth
 	if len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
 		return nil
@@ -150,8 +150,8 @@ func (l *load) highest() int {
 	return slices.IndexFunc(l.capacity, func(c float64) bool { return c > 0 })
 }
 
-// The other calls rest meanwhile.
 func (w *World) checkLoad() {
+	// The other calls rest meanwhile.
 	sleep(w.settings.slowStart) // until then, calls are not spread as the capacity is
 	w.setChecking(true)
 	defer w.setChecking(false)

@@ -237,8 +237,8 @@ func (w *World) markTogether() {
 	}
 }
 
-// The caller holds the lock.
 func (w *World) markFirstUpdate() {
+	// The caller holds the lock.
 	if w.knownTruth != nil {
 		return
 	}

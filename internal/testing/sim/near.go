@@ -52,8 +52,8 @@ func regionOf(zone string) string {
 	return "far"
 }
 
-// The region is "" if it is unknown.
 func splitZone(zone string) (region, name string) {
+	// The region is "" if it is unknown.
 	if region, name, found := strings.Cut(zone, "/"); found {
 		return region, name
 	}
@@ -96,8 +96,8 @@ func (n nearby) groups(truth EndpointSet) (groups EndpointSet, sourceIndexes []i
 
 const rankCount = 4
 
-// If a group has no usable endpoints, split merges it with the next group.
 func (n nearby) split(tier Tier) (groups EndpointSet) {
+	// If a group has no usable endpoints, split merges it with the next group.
 	rankOf := n.ranking(tier)
 	ranks := make([]bool, rankCount)
 	for rank := range rankCount {
@@ -117,14 +117,14 @@ func (n nearby) split(tier Tier) (groups EndpointSet) {
 	return groups
 }
 
-// The zone may have the form "region/zone".
 func (n nearby) isOwnZone(zone string) bool {
+	// The zone may have the form "region/zone".
 	region, name := splitZone(zone)
 	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
-// A lower rank is nearer to the client.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
+	// A lower rank is nearer to the client.
 	if n.prefer != "hints" {
 		return func(zone, _ string) int {
 			region, _ := splitZone(zone)
@@ -156,7 +156,8 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// This reduces the weight of a locality in proportion to the usable endpoints that it leaves out.
+// withRanks reduces the weight of a locality in proportion to the usable endpoints that it leaves
+// out.
 func (t Tier) withRanks(rankOf func(zone, address string) int, ranks []bool) (localities Tier) {
 	const scale = 1 << 20 // keeps the rounding errors of the reduced weights small
 	all := func(string) bool { return true }

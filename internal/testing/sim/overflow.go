@@ -18,9 +18,9 @@ import (
 // the lock.
 func (w *World) maxRecoveryTime() time.Duration { return w.timeOfRamp(120) }
 
-// With the usual ramp, each answer grows a share by a second's growth. From 1/16 on, that takes 186
-// calls in the mean, and 52 more or less, since chance decides which of them the priority gets. The
-// caller holds the lock.
+// maxTimeBelowOne is 186 answers from 1/16 on, of which each grows the share by a second's growth,
+// and 52 more or less, since chance decides which of them the priority gets. The caller holds the
+// lock.
 func (w *World) maxTimeBelowOne() time.Duration { return w.timeOfRamp(186 + 4*52) }
 
 func (w *World) timeOfRamp(calls time.Duration) time.Duration {
@@ -77,8 +77,9 @@ func (w *World) takesAll(i int) bool {
 	})
 }
 
-// A lower one may have a share below 1 from earlier trouble: it gets no calls that would change it.
 func (c *channel) isFirst(i int, d time.Duration) bool {
+	// A lower one may have a share below 1 from earlier trouble: it gets no calls that would change
+	// it.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for j, name := range c.priorities[:min(i+1, len(c.priorities))] {
@@ -90,8 +91,8 @@ func (c *channel) isFirst(i int, d time.Duration) bool {
 	return i < len(c.priorities)
 }
 
-// The caller holds the lock.
 func (w *World) checkOrder(address string) {
+	// The caller holds the lock.
 	if !w.settings.overflow {
 		return
 	}
@@ -127,8 +128,8 @@ func isShed(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.HasPrefix(status.Convert(err).Message(), "shed: ")
 }
 
-// The caller holds the lock.
 func (w *World) checkShed() {
+	// The caller holds the lock.
 	w.mark(markShed)
 	for i := range w.knownTruth {
 		if w.takesAll(i) || !w.settings.overflow {
@@ -137,8 +138,8 @@ func (w *World) checkShed() {
 	}
 }
 
-// When the channel opens, it may wait for the highest one. The caller holds the lock.
 func (c *channel) checkPublished() {
+	// When the channel opens, it may wait for the highest one. The caller holds the lock.
 	ready, certain := false, false
 	for _, name := range c.priorities {
 		if child := c.children[name]; child != nil && child.state == connectivity.Ready {

@@ -20,7 +20,8 @@ type pair struct {
 	done                chan struct{}
 }
 
-// This turns outlier detection on, because the channel would otherwise not notice failing calls.
+// choosePair turns outlier detection on, because the channel would otherwise not notice failing
+// calls.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
@@ -65,8 +66,8 @@ func (w *World) hitsEndpoints(p *pair) bool {
 	return slices.ContainsFunc(p.faults, pairFault.affectsEndpoints)
 }
 
-// In between, it checks which priority gets the calls.
 func (w *World) runPair(length time.Duration) {
+	// In between, it checks which priority gets the calls.
 	end := time.Now().Add(length)
 	sleep(10 * time.Second)
 	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {
@@ -128,8 +129,8 @@ func (w *World) episode() {
 	}
 }
 
-// A fault that needs endpoints and has none has not occurred.
 func (w *World) markPair(all []*activeFault) {
+	// A fault that needs endpoints and has none has not occurred.
 	var names []string
 	for _, s := range all {
 		if s.begin == nil && s.repeat == nil || len(s.endpoints) > 0 {
@@ -173,8 +174,8 @@ func (w *World) callsMade() int {
 	return w.judge.calls
 }
 
-// If the client makes rare calls, and in a third of the other cases, it only calls f.
 func (w *World) duringBurst(f func()) {
+	// If the client makes rare calls, and in a third of the other cases, it only calls f.
 	makeCalls := func(n int) {
 		for range n {
 			w.pair.running.Go(func() { w.pairCall(true) })
@@ -218,7 +219,7 @@ func (w *World) isSettled() bool {
 	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// This does nothing while the channel may still react to a change.
+// checkInUse does nothing while the channel may still react to a change.
 func (w *World) checkInUse() {
 	if !w.isSettled() || w.sharesVary() {
 		return

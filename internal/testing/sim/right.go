@@ -2,10 +2,10 @@ package sim
 
 import "slices"
 
-// By gRFC A56, this is the highest priority with a reachable endpoint. There may be several if
-// endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The caller
-// holds the lock.
 func (w *World) correctPriorities(truth EndpointSet) []int {
+	// By gRFC A56, this is the highest priority with a reachable endpoint. There may be several if
+	// endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
+	// caller holds the lock.
 	if w.settings.overflow {
 		return w.prioritiesThatMayTakeCalls(truth)
 	}
@@ -38,8 +38,8 @@ func (w *World) certainlyUsable(address string) bool {
 	return c.reachable()
 }
 
-// With pickFirst, one such endpoint is enough for the whole weight of its locality.
 func (s settings) upShare(t Tier, isUp func(address string) bool) float64 {
+	// With pickFirst, one such endpoint is enough for the whole weight of its locality.
 	upWeight, total := 0.0, 0.0
 	for _, l := range t {
 		if all := l.upWeight(func(string) bool { return true }); all > 0 {

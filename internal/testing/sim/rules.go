@@ -131,7 +131,7 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// This returns "" if there is none.
+// reachableSince returns "" if there is none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.updatedAt.After(t) {
 		return ""
@@ -168,8 +168,8 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// This returns false if the channel has received an update during the check, which may take long if
-// an endpoint is slow.
+// checkQuiet returns false if the channel has received an update during the check, which may take
+// long if an endpoint is slow.
 func (w *World) checkQuiet() (undisturbed bool) {
 	q := w.newExpectation()
 	if len(q.priorities) == 0 {
@@ -187,7 +187,7 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	return !w.disturbed(q)
 }
 
-// This returns false if a call went to a wrong endpoint, or if the channel has received an update
+// sample returns false if a call went to a wrong endpoint, or if the channel has received an update
 // during the calls.
 func (w *World) sample(q expectation) (map[string]int, bool) {
 	counts := make(map[string]int)
@@ -229,8 +229,9 @@ type expectation struct {
 	updatedAt  time.Time
 }
 
-// This also records the priority in use, which determines which later changes may cause a failover.
 func (w *World) newExpectation() expectation {
+	// This also records the priority in use, which determines which later changes may cause a
+	// failover.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checkConnections()
@@ -256,8 +257,8 @@ func (w *World) newExpectation() expectation {
 	return q
 }
 
-// The caller holds the lock.
 func (q expectation) certain(w *World) bool {
+	// The caller holds the lock.
 	uncertain := func(address string) bool { return w.reachable(address) && !w.certainlyUsable(address) }
 	return len(q.priorities) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
@@ -268,8 +269,8 @@ func (w *World) disturbed(q expectation) bool {
 	return w.updatedAt != q.updatedAt
 }
 
-// The caller holds the lock.
 func (w *World) checkConnections() {
+	// The caller holds the lock.
 	for _, address := range w.addresses {
 		// A call that hangs keeps the connection to a removed endpoint open until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.changedAt) < 2*(w.settleTime()+w.maxRestTime()) {

@@ -31,9 +31,9 @@ type settings struct {
 	near nearby
 }
 
-// In half of the simulations, only the timeouts and intervals are random, and all options have
-// their defaults.
 func newSettings(r *rand.Rand) settings {
+	// In half of the simulations, only the timeouts and intervals are random, and all options have
+	// their defaults.
 	s := settings{failoverTimeout: defaultFailoverTimeout, timing: newTiming(r), overflow: r.IntN(3) > 0}
 	if r.IntN(2) == 0 {
 		return s

@@ -32,7 +32,8 @@ func (w *World) hasConnection(address string) bool {
 	return open > 0
 }
 
-// This is called after the first server has worked for long enough. The caller holds the lock.
+// checkServers is called after the first server has worked for long enough. The caller holds the
+// lock.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.secondServerReported {
 		w.Log.Break(ruleServer, "it has %d connections, although the source has worked for %v", open, time.Since(w.sourceWorksSince))

@@ -40,7 +40,7 @@ func (t timing) String() string {
 
 func (t timing) maxJitteredBackoff() time.Duration { return t.maxBackoff * 6 / 5 }
 
-// The timeout is at least as long as the backoff that follows.
+// maxAttemptTime is at least as long as the backoff that follows.
 func (t timing) maxAttemptTime() time.Duration { return max(minConnectTimeout, t.maxJitteredBackoff()) }
 
 // maxConnectTime is the longest time until a reachable endpoint is connected: the sum of the

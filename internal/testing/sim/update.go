@@ -21,8 +21,8 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
-// By gRFC A56, the priority in use does not change.
 func (w *World) drainedAbove() {
+	// By gRFC A56, the priority in use does not change.
 	w.mu.Lock()
 	truth := w.truth
 	w.mu.Unlock()
@@ -46,9 +46,9 @@ func (w *World) updateDetection() {
 	w.publish(truth)
 }
 
-// The update adds usable endpoints to the second priority. In half of the cases, all lower
-// priorities are unreachable, so that the state of the second priority matters.
 func (w *World) updateAtTimer() {
+	// The update adds usable endpoints to the second priority. In half of the cases, all lower
+	// priorities are unreachable, so that the state of the second priority matters.
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
 	unreachable := truth[:2]

@@ -214,9 +214,9 @@ func (w *World) draw(config Config) (kind string) {
 	return kind
 }
 
-// For several sources, the probability is one half, because only with several sources may a channel
-// have to wait for one source after another has answered.
 func (w *World) sometimesFailSource(kind string) {
+	// For several sources, the probability is one half, because only with several sources may a
+	// channel have to wait for one source after another has answered.
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
 	}
@@ -234,8 +234,8 @@ func (w *World) addBackends() {
 	w.conditions[deadAddress] = &condition{}
 }
 
-// Updates of the previous channel are then ignored.
 func (w *World) dial() error {
+	// Updates of the previous channel are then ignored.
 	c := newChannel(w)
 	observer := &observer{onSend: w.sentTo, onEnd: w.attemptEnded, onFailover: c.checkFailover}
 	var observed []resolver.Builder
@@ -288,8 +288,8 @@ func (w *World) currentChannel() *channel {
 
 func (w *World) detects() bool { return w.knownTruth.detects() }
 
-// The caller holds the lock.
 func (w *World) maxRestTime() time.Duration {
+	// The caller holds the lock.
 	longest := time.Duration(0)
 	for _, tier := range w.knownTruth {
 		longest = max(longest, tier.detection().maxEjectedTime())
@@ -297,8 +297,8 @@ func (w *World) maxRestTime() time.Duration {
 	return w.settings.slowStart + longest + w.maxTimeBelowOne()
 }
 
-// The caller holds the lock.
 func (w *World) settleTime() time.Duration {
+	// The caller holds the lock.
 	wait := w.settings.maxFailoverTime(max(len(w.truth), len(w.knownTruth)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {

@@ -40,7 +40,7 @@ func Brief(text string) string {
 	return briefTimeout(text)
 }
 
-// Brief appends the explanation to an error that ends with a key of hints.
+// hints are explanations that Brief appends to errors with these ends.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -55,11 +55,10 @@ var (
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// The last one is of a connection that gRPC closes while it reads from it.
-	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
+	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"} // the last if gRPC has closed it
 )
 
-// For example:
+// briefTimeout shortens errors such as this one:
 //
 //	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
 //	->  10.0.0.1:443 accepts connections and does not answer

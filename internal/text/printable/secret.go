@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// url.URL.Redacted writes the same.
+// placeholder is the same as in url.URL.Redacted.
 const placeholder = "xxxxx"
 
-// These are of our own targets. Others may be secret.
+// visibleParameters are of our own targets. Others may be secret.
 var visibleParameters = []string{
 	"authority", "cds", "cluster", "dns", "failoverTimeout",
 	"endpointPolicy", "fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "perPriority", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
@@ -59,7 +59,7 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// A "%" may begin the escaped form of one of the others.
+// mayContainSecret looks for "%" as well, which may begin the escaped form of one of the others.
 func mayContainSecret(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
@@ -174,8 +174,9 @@ func (h *hider) hideOpaque(u url.URL) string {
 	return placeholder + u.Opaque[end:]
 }
 
-// A target with too many slashes, such as consul:///user:secret@host, has its password in the path.
 func (h *hider) hidePath(path string) string {
+	// A target with too many slashes, such as consul:///user:secret@host, has its password in the
+	// path.
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		end := strings.LastIndex(s, "@")
@@ -219,9 +220,9 @@ func isHarmless(value string) bool {
 	return len(value) < minSecretLength || notBool == nil || notDuration == nil
 }
 
-// We hide such values wherever they occur in a text. Other values we hide only in the target:
-// hiding "east" of dc=east everywhere would also hide parts of host names.
 func isSecretName(name string) bool {
+	// We hide such values wherever they occur in a text. Other values we hide only in the target:
+	// hiding "east" of dc=east everywhere would also hide parts of host names.
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })
 }

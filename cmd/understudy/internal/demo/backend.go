@@ -45,8 +45,8 @@ type backend struct {
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
 
-// A killed backend ends its connections without a GOAWAY, like a process that dies.
 func (b *backend) set(m mode) error {
+	// A killed backend ends its connections without a GOAWAY, like a process that dies.
 	if m != killed && b.server == nil {
 		if err := b.start(); err != nil {
 			return err
@@ -81,7 +81,7 @@ func (b *backend) start() error {
 	return nil
 }
 
-// While the gate is locked, connections are accepted and transfer nothing.
+// listener accepts connections that transfer nothing while the gate is locked.
 type listener struct {
 	net.Listener
 	gate *sync.RWMutex

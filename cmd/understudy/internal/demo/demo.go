@@ -62,8 +62,8 @@ func (b *backend) names() []string {
 	return []string{fmt.Sprintf("p%d", b.priority), b.locality, b.address}
 }
 
-// name is that of a priority, a locality or a backend, or "" for all.
 func (c *cluster) set(name string, m mode) error {
+	// name is that of a priority, a locality or a backend, or "" for all.
 	var problems error
 	for _, b := range c.backends {
 		if name == "" || slices.Contains(b.names(), name) {
@@ -123,8 +123,8 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// With a log, we do not keep the results of the calls.
 func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cluster, *traffic) error) error {
+	// With a log, we do not keep the results of the calls.
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
@@ -154,9 +154,9 @@ func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cl
 	return run(c, calls)
 }
 
-// We reconnect to a restored backend within a second, and let calls return sooner than is right for
-// servers with cold caches.
 func dial(target string, log *slog.Logger) (*grpc.ClientConn, error) {
+	// We reconnect to a restored backend within a second, and let calls return sooner than is right
+	// for servers with cold caches.
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
 	options.Ramp = time.Second

@@ -36,7 +36,8 @@ var controls = template.Must(template.ParseFS(files, "controls.html"))
 
 var debugPage = debug.Handler()
 
-// Its buttons are plain HTML, for use without JavaScript, with a keyboard, or with a screen reader.
+// page is the debug page with buttons. They are plain HTML, for use without JavaScript, with a
+// keyboard, or with a screen reader.
 type page struct {
 	mu      sync.Mutex
 	cluster *cluster
@@ -86,9 +87,9 @@ func (p *page) act(form url.Values) (name string, err error) {
 	return name, p.cluster.set(name, actions[i].mode)
 }
 
-// The guard rejects requests that do not come from a page of this machine. Otherwise, a page of
-// another site could send forms through a name that resolves to loopback.
 func (p *page) handler() http.Handler {
+	// The guard rejects requests that do not come from a page of this machine. Otherwise, a page of
+	// another site could send forms through a name that resolves to loopback.
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", debugPage)
 	mux.HandleFunc("GET /{$}", p.show)
@@ -133,7 +134,8 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	debugPage.ServeHTTP(&withControls{w, form.String()}, r)
 }
 
-// The debug page has no controls itself: its viewers must not be able to disturb the program.
+// withControls puts the controls into the debug page. It has none itself: its viewers must not be
+// able to disturb the program.
 type withControls struct {
 	http.ResponseWriter
 	controls string

@@ -41,7 +41,7 @@ type clients struct {
 	refusalLog rate.Sometimes // at most one line a second
 }
 
-// Only the goroutine of the stream uses it, unless noted.
+// clientStream belongs to the goroutine of the stream, unless noted.
 type clientStream struct {
 	clients       *clients
 	address, node string
@@ -97,8 +97,8 @@ func (c *clients) lag() (seconds float64) {
 	return seconds
 }
 
-// If all streams together need too much memory, we end the ones that need the most.
 func (c *clients) hold(s *clientStream, more int) {
+	// If all streams together need too much memory, we end the ones that need the most.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.streams[s] {
@@ -132,7 +132,8 @@ func (s *clientStream) check(r *discoveryv3.DiscoveryRequest) error {
 	return nil
 }
 
-// A client whose connection we close uses another server, or keeps its endpoints.
+// limitedListener closes connections beyond a limit. Their clients use another server, or keep
+// their endpoints.
 type limitedListener struct {
 	net.Listener
 	clients *clients
@@ -175,8 +176,8 @@ func (s *clientStream) refuse(limit string, n int, what string, most int) error 
 	return status.Errorf(codes.ResourceExhausted, "%s (%s)", text, limit)
 }
 
-// We log at most ten rejections of a stream per minute, and do not repeat the last reason.
 func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, log *slog.Logger) {
+	// We log at most ten rejections of a stream per minute, and do not repeat the last reason.
 	t.waiting = false
 	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
 	if r.GetErrorDetail() == nil {
@@ -236,8 +237,8 @@ func serverOptions(largeRequests *lane) []grpc.ServerOption {
 	}
 }
 
-// Decoding takes many times a request's size in memory, so we decode one large request at a time.
-// It then waits for its turn: we drop what we do not use.
+// codec decodes one large request at a time, since this takes many times the request's size in
+// memory. The request then waits for its turn, so we drop what we do not use.
 type codec struct {
 	encoding.CodecV2
 	largeRequests *lane
@@ -260,8 +261,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return err
 }
 
-// After each large request we pause for as long as it took: together they take half of one
-// processor at most.
+// lane lets one large request pass at a time. After each one we pause for as long as it took, so
+// that together they take at most half of one processor.
 type lane struct{ mu sync.Mutex }
 
 // enter waits for its turn. The caller must call leave afterwards.

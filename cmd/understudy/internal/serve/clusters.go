@@ -70,8 +70,8 @@ func (c *clusters) index() {
 	c.bySource = all
 }
 
-// We look at all sources together, so that two files may swap their clusters.
 func (c *clusters) update(now time.Time, readings []reading) changes {
+	// We look at all sources together, so that two files may swap their clusters.
 	result := changes{problems: make(map[string]error), kept: make(map[string][]string)}
 	next := make(map[string]servedCluster)
 	keep := func(source string, names []string) {
@@ -148,7 +148,8 @@ func (c *clusters) replace(now time.Time, next map[string]servedCluster, result 
 	}
 }
 
-// The endpoints of a STATIC cluster are served over EDS, which every client supports.
+// clusterConfig is a cluster as configured. We serve the endpoints of a STATIC one over EDS, which
+// every client supports.
 type clusterConfig struct {
 	*clusterv3.Cluster
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server

@@ -117,9 +117,9 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("output %q: want text or json", output)
 }
 
-// Writes to standard error may block, so gRPC and the standard library log to w. gRPC's log level
-// still comes from the environment.
 func setGRPCLogger(w io.Writer) {
+	// Writes to standard error may block, so gRPC and the standard library log to w. gRPC's log
+	// level still comes from the environment.
 	log.SetOutput(w)
 	severity, writers := strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL")), []io.Writer{io.Discard, io.Discard, io.Discard}
 	if i := slices.Index([]string{"info", "warning", "error"}, cmp.Or(severity, "error")); i >= 0 {
@@ -141,8 +141,8 @@ type queue struct {
 	done    chan struct{}
 }
 
-// Once lines can be written again, report gets the number of all lines that were dropped.
 func newQueue(out io.Writer, report func(dropped uint64)) *queue {
+	// Once lines can be written again, report gets the number of all lines that were dropped.
 	q := &queue{lines: make(chan []byte, maxQueuedLines), done: make(chan struct{})}
 	go func() {
 		defer close(q.done)

@@ -33,7 +33,8 @@ type servedFile struct {
 	notes string // the fields that are not sent to clients
 }
 
-// Some clusters of a file list no endpoint; we serve the others.
+// emptyClusters is the problem of a file of which some clusters list no endpoint. We serve the
+// others.
 type emptyClusters struct{ error }
 
 func newFiles(paths []string, log *slog.Logger) *files {
@@ -48,7 +49,7 @@ func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-// hadFiles has the directories from whose files we serve clusters.
+// read returns what each file has. hadFiles has the directories from whose files we serve clusters.
 func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	read := make(map[string]bool)
 	for _, path := range f.paths {
@@ -95,8 +96,8 @@ func (f *files) list(path string, hadFiles map[string][]string) ([]string, error
 	return list, nil
 }
 
-// A process may still be writing a new file, so after startup we wait until it seems complete.
 func (f *files) load(path string) reading {
+	// A process may still be writing a new file, so after startup we wait until it seems complete.
 	file := f.byPath[path]
 	if file == nil {
 		file = &servedFile{File: filewatch.NewFile(path), last: reading{source: path}}
@@ -133,7 +134,8 @@ func (f *files) load(path string) reading {
 	return file.last
 }
 
-// Clusters that list no endpoint are nil. If there is only such a cluster, so is the result.
+// clustersOf returns the clusters in a file, with nil for those that list no endpoint. If that is
+// the only one, the result is nil.
 func clustersOf(doc *clusterfile.Document) map[string]*clusterConfig {
 	all := make(map[string]*clusterConfig)
 	if _, err := doc.Answer(); doc.Clusters == nil && err != nil {

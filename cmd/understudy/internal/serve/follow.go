@@ -40,8 +40,8 @@ type followedTarget struct {
 	notes    string // settings of the answers that are ignored
 }
 
-// We wait this long until all discovery mechanisms of a target have answered, and serve the cluster
-// from the cache meanwhile: it has the endpoints of all.
+// mechanismTimeout is how long we wait until all discovery mechanisms of a target have answered.
+// Meanwhile we serve the cluster from the cache, which has the endpoints of all of them.
 const mechanismTimeout = 15 * time.Second
 
 func followTargets(o Options, wake func()) (*followedTargets, error) {
@@ -81,9 +81,9 @@ func (f *followedTargets) start(text string) error {
 	return nil
 }
 
-// A target has a colon or a slash before its first "="; a name has neither. Without a name, the
-// target's authority is the name.
 func splitFrom(text string) (name, target string, err error) {
+	// A target has a colon or a slash before its first "="; a name has neither. Without a name, the
+	// target's authority is the name.
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
 		target = text
@@ -109,7 +109,8 @@ func (f *followedTargets) change(t *followedTarget, do func()) {
 	f.wake()
 }
 
-// A cluster has only one set of drops, and no outlier detection. notes lists what we leave out.
+// convert returns notes on what we leave out: a cluster has only one set of drops, and no outlier
+// detection.
 func (t *followedTarget) convert() (notes []string) {
 	var answers []*topology.Checked
 	var problems []string
@@ -160,8 +161,8 @@ func (f *followedTargets) read() (all []reading) {
 	return all
 }
 
-// wake is not called after close has returned.
 func (f *followedTargets) close() {
+	// wake is not called after close has returned.
 	for _, t := range f.list {
 		t.stop()
 		t.timer.Stop()

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
-// Only wake may be called concurrently.
+// publisher serves the clusters of files and targets, and follows their changes. Only wake may be
+// called concurrently.
 type publisher struct {
 	files     *files
 	targets   *followedTargets
@@ -30,8 +31,8 @@ type publisher struct {
 	loggedProblems map[string]string // by source
 }
 
-// This fails if no path exists and there is neither a target nor a cached cluster. It may then
-// return a publisher that must be closed.
+// newPublisher fails if no path exists and there is neither a target nor a cached cluster. It may
+// then return a publisher that must be closed.
 func newPublisher(o Options) (*publisher, error) {
 	p := &publisher{
 		files:          newFiles(o.Paths, o.Log),
@@ -70,8 +71,8 @@ func (p *publisher) begin(o Options) error {
 	return nil
 }
 
-// We serve what is in the cache until the files replace it.
 func (p *publisher) restore(directory string) (err error) {
+	// We serve what is in the cache until the files replace it.
 	var entries []entry
 	if p.store, entries, err = openStore(directory, p.log); p.store == nil {
 		return err

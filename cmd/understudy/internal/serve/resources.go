@@ -27,7 +27,8 @@ const (
 	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 )
 
-// Streams read snapshots without locks, so that a client with a large request delays no other one.
+// resources holds what we serve, as snapshots that streams read without locks: a client with a
+// large request delays no other one.
 type resources struct {
 	policy  string
 	current atomic.Pointer[snapshot]
@@ -98,8 +99,8 @@ func (n *snapshot) add(g *clusterConfig, policy string) error {
 	return nil
 }
 
-// names are the resources to send, in order, and versions what the client has afterwards. ok is
-// false if there is nothing to send yet.
+// response returns the names to send, in order, and the versions that the client has afterwards. ok
+// is false if there is nothing to send yet.
 func (n *snapshot) response(typeURL string, t *topic) (names []string, versions map[string]string, ok bool) {
 	all, served := n.byType[typeURL]
 	if !served {
@@ -127,10 +128,10 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 	return names, versions, t.nonce == "" || !listsAll && len(names) > 0 || listsAll && !maps.Equal(versions, t.sent)
 }
 
-// Clients take a resource that is missing from a response for removed, if the response lists all.
-// So if we started with an invalid file and responded, they would drop endpoints that still work.
-// Without a response, they keep them.
 func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
+	// Clients take a resource that is missing from a response for removed, if the response lists
+	// all. So if we started with an invalid file and responded, they would drop endpoints that
+	// still work. Without a response, they keep them.
 	if !n.incomplete || !listsAll || !n.loaded {
 		return n.loaded
 	}
@@ -153,8 +154,8 @@ var (
 				"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}}}]}}}}]}}`)
 )
 
-// The routes are inside, so that clients need not request them. They send every call to the cluster
-// of the same name.
+// listenerFields has its routes inside, so that clients need not request them. They send every call
+// to the cluster of the same name.
 const listenerFields = `{"name": NAME, "apiListener": {"apiListener": {
 		"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"routeConfig": {"name": NAME, "virtualHosts": [{"name": NAME, "domains": ["*"], "routes": [{"match": {"prefix": ""}, "route": {"cluster": NAME}}]}]},

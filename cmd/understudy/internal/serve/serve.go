@@ -112,7 +112,7 @@ type Server struct {
 	err    error // why the server has ended; valid once done is closed
 }
 
-// So long may streams take to end by themselves.
+// stopTimeout is how long streams may take to end by themselves when we stop.
 const stopTimeout = 5 * time.Second
 
 // Start loads and serves the valid files, and the cached clusters of invalid files. It fails if
@@ -243,16 +243,16 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	o.Log.Info("stopped")
 }
 
-// Some streams do not end by themselves: those of clients that do not read, and those that watch
-// the health. After stopTimeout, we abort them.
 func stop(server *grpc.Server) {
+	// Some streams do not end by themselves: those of clients that do not read, and those that
+	// watch the health. After stopTimeout, we abort them.
 	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
 }
 
-// We are ready as soon as we serve any valid content.
 func metricsHandler(p *publisher) http.Handler {
+	// We are ready as soon as we serve any valid content.
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -287,8 +287,8 @@ type TLS struct {
 	ClientCA string
 }
 
-// We read the files for each connection, and log each problem only once.
 func (t TLS) reload(lastGood *tls.Config, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	// We read the files for each connection, and log each problem only once.
 	var mu sync.Mutex
 	var problem string
 	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -326,7 +326,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// Only the client would log a failed handshake, and its log is not always ours to read.
+// loggingCredentials logs failed handshakes. Otherwise only the client would, and its log is not
+// always ours to read.
 type loggingCredentials struct {
 	credentials.TransportCredentials
 	log *slog.Logger

@@ -108,9 +108,9 @@ func parseEntry(data []byte) (entry, error) {
 	return e, err
 }
 
-// Writing thousands of clusters takes seconds, so this happens in the background. If the last write
-// has failed, we try again even if nothing has changed.
 func (s *store) offer(served map[string]servedCluster) {
+	// Writing thousands of clusters takes seconds, so this happens in the background. If the last
+	// write has failed, we try again even if nothing has changed.
 	if s == nil || maps.Equal(served, s.offered) && !s.failed.Load() {
 		return
 	}
@@ -122,8 +122,8 @@ func (s *store) offer(served map[string]servedCluster) {
 	s.latest <- s.offered
 }
 
-// If the process is killed while we wait here, the file stays as it was.
 func (s *store) close() {
+	// If the process is killed while we wait here, the file stays as it was.
 	if s == nil {
 		return
 	}
@@ -146,8 +146,8 @@ func (s *store) run() {
 	}
 }
 
-// We replace the file in one step, so that a crash leaves either the old or the new one.
 func (s *store) write(served map[string]servedCluster) error {
+	// We replace the file in one step, so that a crash leaves either the old or the new one.
 	entries := make([]entry, 0, len(served))
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		c := served[name]

@@ -18,8 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// While some content is unknown we may have nothing to say. A client would wait, as we are
-// reachable: after this time we end its stream, and it tries another server.
+// responseTimeout is how long we keep a stream to which we have nothing to say, as some content is
+// unknown. The client would wait, since we are reachable, so we end the stream and let it try
+// another server.
 const responseTimeout = 5 * time.Second
 
 type ads struct {
@@ -30,8 +31,8 @@ type ads struct {
 	responseTimeout time.Duration
 }
 
-// One request at a time. After each one, and each change of the resources, we send what is due.
 func (a *ads) StreamAggregatedResources(server discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	// One request at a time. After each one, and each change of the resources, we send what is due.
 	ctx, end := context.WithCancelCause(server.Context())
 	defer context.AfterFunc(a.ctx, func() { end(nil) })()
 	defer end(nil)
@@ -130,9 +131,9 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	return nil
 }
 
-// In the protocol, a first request without names asks for all resources. more is by how much the
-// estimated memory has grown.
 func (t *topic) subscribe(list []string, all int) (more int) {
+	// In the protocol, a first request without names asks for all resources. more is by how much
+	// the estimated memory has grown.
 	wildcard := slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.names == nil || t.wildcard)
 	names := make(map[string]bool, len(list))
 	for _, name := range list {

@@ -80,8 +80,8 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	}
 }
 
-// The server may learn of the deadline before we do.
 func endsNow(ctx context.Context) bool {
+	// The server may learn of the deadline before we do.
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < 50*time.Millisecond
 }

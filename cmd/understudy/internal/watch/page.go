@@ -26,12 +26,13 @@ const (
 	pageTimeout   = 10 * time.Second
 )
 
-// This is no page of debug.Handler, so we do not try again.
+// invalidPageError means that this is no page of debug.Handler, so we do not try again.
 type invalidPageError struct{ error }
 
 func localPage(context.Context) (*page.Page, error) { return page.Now(), nil }
 
-// redacted is the URL without user information and query, and errors tell no more of it than this.
+// openPage also returns the URL without user information and query. Errors tell no more of it than
+// this.
 func openPage(target string, t TLS) (fetch func(context.Context) (*page.Page, error), redacted string, err error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
@@ -80,8 +81,8 @@ func fetchPage(ctx context.Context, client *http.Client, u *url.URL) (*page.Page
 	return parse(body)
 }
 
-// Each value follows a bracket or a comma, so we count these before we decode anything.
 func parse(body []byte) (*page.Page, error) {
+	// Each value follows a bracket or a comma, so we count these before we decode anything.
 	values := bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("[")) + bytes.Count(body, []byte(","))
 	if len(body) > maxPageBytes || values > maxPageValues {
 		return nil, invalidPageError{fmt.Errorf("the page has more than %d bytes or %d values", maxPageBytes, maxPageValues)}

@@ -60,7 +60,8 @@ const (
 	clearLine   = "\x1b[K"
 )
 
-// The caller must call restore, which leaves the last state on the terminal.
+// openScreen switches to the terminal's alternate screen. The caller must call restore, which
+// leaves the last state on the terminal.
 func openScreen(out *os.File) (report reporter, restore func()) {
 	fmt.Fprint(out, enterScreen)
 	shown := ""

@@ -19,7 +19,7 @@ const (
 	maxEvents    = 4 // of each channel, on the screen
 )
 
-// Without this, a name or an error from elsewhere could control the terminal.
+// sanitize keeps a name or an error from elsewhere from controlling the terminal.
 func sanitize(text string) string { return printable.Line(text, 500) }
 
 func sentences(c *page.Channel, now time.Time) []string {
