@@ -58,16 +58,12 @@ func (o Options) DialOptions() []grpc.DialOption {
 // ServerKeepalive returns the enforcement policy that servers need to accept the keepalive pings of
 // clients with these options. A server without it closes their connections.
 func (o Options) ServerKeepalive() grpc.ServerOption {
-	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
+	return grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             o.Keepalive.Time / 2, // a ping may arrive early, after one that was delayed
+		PermitWithoutStream: o.Keepalive.PermitWithoutStream,
+	})
 }
 
-// enforcement allows twice as many pings as clients send, because a ping arrives early if the
-// previous one was delayed.
-func (o Options) enforcement() keepalive.EnforcementPolicy {
-	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
-}
-
-// overridable returns the dial options that a later dial option overrides.
 func (o Options) overridable() []grpc.DialOption {
 	var all []grpc.DialOption
 	if o.Keepalive != (keepalive.ClientParameters{}) {
@@ -81,9 +77,8 @@ func (o Options) overridable() []grpc.DialOption {
 	return all
 }
 
-// resolvers returns the resolvers as a dial option. If several resolvers have the same scheme, gRPC
-// uses the first.
 func (o Options) resolvers() []grpc.DialOption {
+	// If several resolvers have the same scheme, gRPC uses the first.
 	var all []resolver.Builder
 	for _, b := range options.Builders(o.program()) {
 		all = append(all, b)
@@ -127,8 +122,8 @@ func (o Options) check() error {
 	return options.Check(o, options.ByField)
 }
 
-// check validates the target and the options, and returns the target as a URL that gRPC accepts. If
-// read is true, it also reads the files that the target names.
+// check returns the target as a URL that gRPC accepts. With read, it also reads the files that the
+// target names.
 func check(target string, opts Options, read bool) (string, error) {
 	url, err := accept.Accept(options.Builders(opts.program()), target, read)
 	if err == nil {

@@ -30,7 +30,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// failure wraps an error that neither the arguments nor the input caused.
+// failure is the fault of neither the arguments nor the input.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
@@ -61,9 +61,9 @@ func exitCode(err error) int {
 	return 2
 }
 
-// printError prints err. It prints each problem in an endpoints file on its own line, as
-// file:line:column, which editors can parse. It prints joined errors one by one.
 func printError(w io.Writer, err error) {
+	// Each problem of an endpoints file gets a line of its own, as file:line:column, which editors
+	// can parse.
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) && strings.Contains(err.Error(), "\n") {
 		for _, err := range several.Unwrap() {
@@ -101,8 +101,7 @@ Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invali
 	return root
 }
 
-// outputFlag adds the flag -o to a command. The result reports whether the flag requests JSON.
-func outputFlag(command *cobra.Command) *bool {
+func outputFlag(command *cobra.Command) (wantsJSON *bool) {
 	asJSON := new(false)
 	command.Flags().FuncP("output", "o", "`table` for people (the default), or json for machines", func(output string) error {
 		*asJSON = output == "json"

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// build describes a build of the command, as the Go toolchain has recorded it in the binary.
+// build is what the Go toolchain has recorded in the binary.
 type build struct {
 	Version  string `json:"version"`            // a release, a pseudo-version, or (devel)
 	Commit   string `json:"commit,omitempty"`   // empty unless built in a clone of the repository

@@ -12,19 +12,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// This file decides which slices are in use. The code accesses neither the network nor the clock.
+// This file decides which slices are in use, without network and clock. A Service is recreated, and its
+// slice is deleted for a moment:
+//
+//	event             existing  deleted, with expiry  in use
+//	                  a                               a
+//	0 s  a deleted              a 10 s                a
+//	3 s  b added      b         a 10 s                b, and what of a is not in b
+//	10 s              b                               b
 
 const (
-	removalDelay      = 10 * time.Second // a deleted slice stays in use for this time
+	removalDelay      = 10 * time.Second
 	maxSlices         = 10_000
 	maxTotalEndpoints = 200_000 // in all slices together; a cluster has at most 150,000 pods
 )
 
-// defaultReason is the reason in errors if the account has no permission to get Services.
+// defaultReason is for an account that may not get Services.
 const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector"
 
-// snapshot is an immutable copy of the known slices. It is a Source only in order to pass through
-// discovery.Shared, and is never started.
+// snapshot is immutable. It is a Source only to pass through discovery.Shared, and is never
+// started.
 type snapshot struct {
 	discovery.Source
 	existing map[string]*slice
@@ -33,7 +40,6 @@ type snapshot struct {
 	reason   string // why there are no slices, or ""
 }
 
-// collection holds slices. It limits the numbers of slices and endpoints.
 type collection struct {
 	slices    map[string]*slice
 	notes     map[string]string // about invalid slices, by name, and about events without effect
@@ -44,10 +50,9 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), notes: make(map[string]string)}
 }
 
-// put adds or replaces a slice. If there is a problem, or if the slice exceeds a limit, put adds a
-// note instead, and the last good form of the slice stays in use. The last good form is the slice
-// in c or, if there is none, the parameter last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
+	// If there is a problem, or the slice exceeds a limit, we add a note and go on with its last
+	// good form: the one in c or, if there is none, last.
 	name, size := sl.name, len(sl.endpoints)
 	before := c.remove(name)
 	last = cmp.Or(before, last)
@@ -72,13 +77,12 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	text := fmt.Sprintf("slice %s is ignored: %v", given, problem)
 	if last != nil {
 		text = fmt.Sprintf("slice %s is used in its previous version: %v", given, problem)
-		c.put(last, nil, nil) // if last exceeds a limit, too, only the note about it is kept
+		c.put(last, nil, nil) // or only a note, if last exceeds a limit
 	}
 	c.note(noteKey(name), text)
 }
 
-// note reports whether the note is new.
-func (c *collection) note(key, text string) bool {
+func (c *collection) note(key, text string) (isNew bool) {
 	if c.notes[key] != "" || len(c.notes) >= maxNotes {
 		return false
 	}
@@ -86,12 +90,10 @@ func (c *collection) note(key, text string) bool {
 	return true
 }
 
-// noteKey returns the slice's key in collection.notes. It shortens the name, because an invalid
-// name may be megabytes long.
+// noteKey shortens an invalid name, which may be megabytes long.
 func noteKey(name string) string { return printable.Line(name, 300) }
 
-// noteEvent adds a note about an event without effect. It reports whether the note is new.
-func (c *collection) noteEvent(e *event) bool {
+func (c *collection) noteEvent(e *event) (isNew bool) {
 	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
 	if e.Type == "" && e.problem != nil {
 		text = "an event has no effect: " + printable.Line(e.problem.Error(), 200)
@@ -109,7 +111,6 @@ func (c *collection) remove(name string) *slice {
 	return sl
 }
 
-// knownSlices holds the existing and the recently deleted slices.
 type knownSlices struct {
 	*collection
 	deleted *collection
@@ -134,10 +135,9 @@ func (k *knownSlices) replace(all *collection, now time.Time) {
 	k.keepDeleted(gone, now)
 }
 
-// keepDeleted keeps slices that no longer exist in use for the duration removalDelay. If their
-// Service has no existing slice left, all deleted slices of the Service stay in use for the full
-// removalDelay again.
 func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
+	// If a Service has no existing slice left, all of its deleted ones stay for the full time
+	// again.
 	services := make(map[string]bool)
 	for _, sl := range gone {
 		services[sl.Service] = true
@@ -158,8 +158,6 @@ func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
 	}
 }
 
-// expire drops the deleted slices that have expired or exist again. It returns the time at which
-// the next deleted slice expires, or the zero time if there is none.
 func (k *knownSlices) expire(now time.Time) (next time.Time) {
 	for name, sl := range k.deleted.slices {
 		if !sl.expiry.After(now) || k.slices[name] != nil {

@@ -21,19 +21,18 @@ const (
 	priorityLabel = "understudy.dev/priority"
 	weightLabel   = "understudy.dev/weight"
 
-	maxEndpoints = 1000 // maximum in a slice (discovery/v1)
-	maxPorts     = 100  // maximum in a slice
-	maxHints     = 8    // maximum for an endpoint, separately for zones and nodes
+	maxEndpoints = 1000 // in a slice (discovery/v1)
+	maxPorts     = 100  // in a slice
+	maxHints     = 8    // zones, and as many nodes, of an endpoint
 	maxText      = 253  // bytes of the name of an object or a node
 
 	maxEvent = 8 << 20 // bytes of one event, or of one slice in a list; etcd's limit is 1.5 MiB
 	maxList  = 256 << 20
 )
 
-// object is an EndpointSlice (discovery.k8s.io/v1), or the status in an event of type ERROR. We
-// decode lists into arrays, because encoding/json skips what exceeds an array: otherwise, elements
-// with two bytes of JSON could fill the memory. Names without a tag are those of the API, because
-// encoding/json ignores case.
+// object is an EndpointSlice (discovery.k8s.io/v1), or the status in an event of type ERROR. We decode
+// lists into arrays: encoding/json skips what exceeds them, and elements of two bytes of JSON could
+// fill our memory otherwise. It ignores case, so names without a tag are those of the API.
 type object struct {
 	Metadata struct {
 		Name, ResourceVersion string
@@ -69,7 +68,7 @@ type port struct {
 
 type hint struct{ Name string }
 
-// slice holds what is kept of an EndpointSlice. It is immutable.
+// slice is what we keep of an EndpointSlice. It is immutable.
 type slice struct {
 	labels
 	name, addressType string
@@ -78,8 +77,8 @@ type slice struct {
 	expiry            time.Time  // of a deleted slice
 }
 
-// endpoint holds what is kept of an endpoint. Names of zones and nodes are interned, because many
-// endpoints share them.
+// endpoint is what we keep of an endpoint. Many share the names of zones and nodes, so we intern
+// those.
 type endpoint struct {
 	rank
 	address            string // may be ""
@@ -115,7 +114,6 @@ func namesOf(hints [maxHints]hint) (names []string) {
 	return names
 }
 
-// hasLongText reports whether a string in the slice is longer than the API allows.
 func (s *slice) hasLongText() bool {
 	texts := []string{s.name, s.addressType, s.Service, s.Priority, s.Weight}
 	for _, p := range s.ports {
@@ -128,7 +126,7 @@ func (s *slice) hasLongText() bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText })
 }
 
-// rank is the condition of an endpoint. Better conditions have higher ranks.
+// rank is the condition of an endpoint: the better, the higher.
 type rank int8
 
 const (
@@ -138,9 +136,8 @@ const (
 	rankReady
 )
 
-// rankOf returns the rank for the conditions of an endpoint. An absent condition (nil) counts as
-// true for ready and serving, and as false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
+	// In the API, nil means true for ready and serving, and false for terminating.
 	switch {
 	case isReady == nil || *isReady:
 		return rankReady
@@ -155,11 +152,10 @@ func rankOf(isReady, serving, terminating *bool) rank {
 type event struct {
 	Type    string
 	Object  object
-	problem error // if set, the object is invalid, and the stream continues
-	err     error // if set, the stream has ended
+	problem error // of the object; the stream goes on
+	err     error // the stream has ended
 }
 
-// readEvents reads the events of a watch.
 func readEvents(ctx context.Context, body io.Reader) <-chan *event {
 	ch := make(chan *event)
 	go func() {
@@ -188,10 +184,9 @@ func newStream(body io.Reader) *stream {
 	return &stream{limited, json.NewDecoder(limited)}
 }
 
-// next decodes the next value. If problem is set, the value is invalid. If err is set, no further
-// value can be read. After a value that is too long, next skips the rest of the line. It describes
-// a type mismatch in JSON's terms, because the names of Go types would not help a user.
 func (s *stream) next(value any) (problem, err error) {
+	// After a problem, we can go on with the next value; after err, we cannot. We describe a type
+	// mismatch in JSON's terms, since the names of our Go types mean nothing to a user.
 	err = s.Decode(value)
 	isTooLong := s.limited.N <= 0
 	s.limited.N = maxEvent
@@ -214,7 +209,6 @@ func (s *stream) next(value any) (problem, err error) {
 	return fmt.Errorf("it has more than %d MiB", maxEvent>>20), err
 }
 
-// readList reads a list. It calls handle for each slice, and returns the version of the list.
 func readList(body io.Reader, handle func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
 	if t, err := s.Token(); t != json.Delim('{') {
@@ -247,7 +241,6 @@ func readList(body io.Reader, handle func(sl *slice, problem error)) (version st
 	return version, nil
 }
 
-// readItems reads the EndpointSlices of a list, which may be null.
 func (s *stream) readItems(handle func(sl *slice, problem error)) error {
 	switch t, err := s.Token(); {
 	case t == nil:

@@ -33,8 +33,7 @@ const (
 	reasonTimeout     = 2 * time.Second // to get the Services (docs/waits.md)
 )
 
-// server identifies an API server. The zero value is the API server of the cluster in which the
-// program runs.
+// server is an API server, by default that of the cluster we run in.
 type server struct {
 	host       string
 	transport  http.RoundTripper
@@ -63,7 +62,6 @@ func (s server) baseURL() (string, error) {
 	return "https://" + s.host, nil
 }
 
-// readFile reads a file of the service account.
 func (s server) readFile(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Join(cmp.Or(s.accountDir, defaultAccountDir), name))
 	if err != nil {
@@ -74,9 +72,9 @@ func (s server) readFile(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// podNamespace returns the namespace of the pod. If there is none, it returns "default" for a
-// program with its own transport, which may run outside a cluster.
 func (s server) podNamespace() (string, error) {
+	// A program with its own transport may run outside a cluster, where no file tells the
+	// namespace.
 	b, err := s.readFile("namespace")
 	switch {
 	case err == nil && labelPattern.Match(b):
@@ -88,12 +86,11 @@ func (s server) podNamespace() (string, error) {
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-// apiClient sends requests to an API server, with the credentials of the pod or through the
-// program's transport. It is safe for concurrent use.
+// apiClient is safe for concurrent use.
 type apiClient struct {
 	server
-	users           int         // number of watches; guarded by clients
-	noInitialEvents atomic.Bool // whether the server rejects watches with initial events
+	users           int         // watches; guarded by clients
+	noInitialEvents atomic.Bool // the server rejects watches with initial events
 
 	mu           sync.Mutex
 	ca           []byte
@@ -105,7 +102,7 @@ var clients = struct {
 	byServer map[server]*apiClient
 }{byServer: make(map[server]*apiClient)}
 
-// clientOf returns the client of a server. The caller must call release when it no longer needs it.
+// clientOf returns the client that all watches of a server share. The caller must release it.
 func clientOf(s server) *apiClient {
 	clients.Lock()
 	defer clients.Unlock()
@@ -126,10 +123,8 @@ func (h *apiClient) release() {
 	}
 }
 
-// credentials returns the transport and the token. It reads the pod's files for each request,
-// because they are replaced from time to time. The token is "" if the program provides the
-// transport.
 func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error) {
+	// The pod's files are replaced from time to time, so we read them for each request.
 	if h.transport != nil {
 		return h.transport, "", nil
 	}
@@ -149,7 +144,7 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // closes the connections of an unused transport
+			IdleConnTimeout:     90 * time.Second, // for a transport that we no longer use
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -157,9 +152,9 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 	return h.podTransport, string(b), nil
 }
 
-// get sends a request. The body is closed when ctx ends, which also ends a pending Read with any
-// transport. get does not follow redirects, because the token would be sent to another server.
 func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.Reader, error) {
+	// When ctx ends, we close the body, which ends a pending Read with any transport. We do not
+	// follow redirects, since another server would get the token.
 	rt, token, err := h.credentials()
 	if err != nil {
 		return nil, err
@@ -207,14 +202,11 @@ func (s *status) Error() string {
 	return text
 }
 
-// isVersionTooLarge reports whether the server rejected the request because it does not know the
-// requested version yet.
 func (s *status) isVersionTooLarge() bool {
 	return slices.Contains(s.Details.Causes[:], cause{"ResourceVersionTooLarge"}) || strings.Contains(s.Message, "Too large resource version")
 }
 
-// reason returns the reason why the Services have no slices. It returns "" if the account has no
-// permission to get Services, or if the reason is unknown.
+// reason is "" without the permission to get Services.
 func (h *apiClient) reason(ctx context.Context, namespace, services string) string {
 	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// This file converts slices to an answer. The code accesses neither the network nor the clock.
+// This file makes an answer of slices, without network and clock.
 
 const (
 	maxPriority = 127
@@ -34,8 +34,8 @@ type answerBuilder struct {
 	notes        map[string]bool
 	listedPorts  map[string]bool
 	seenServices map[string]bool
-	portErr      error           // why the port of a slice with endpoints is unknown, or nil
-	known        map[string]bool // IDs and addresses in existing slices; nil while these are added
+	portErr      error           // why we do not know the port of a slice with endpoints
+	known        map[string]bool // IDs and addresses in existing slices; nil while we add these
 }
 
 func (s *answerBuilder) note(format string, args ...any) {
@@ -44,9 +44,8 @@ func (s *answerBuilder) note(format string, args ...any) {
 	}
 }
 
-// answer converts a snapshot to an answer. An endpoint of a deleted slice is used only if no
-// existing slice contains it.
 func answer(q query, snap *snapshot) (discovery.Answer, error) {
+	// We use an endpoint of a deleted slice only if no existing slice has it.
 	s := &answerBuilder{query: q, notes: map[string]bool{}, listedPorts: map[string]bool{}, seenServices: map[string]bool{}}
 	reason := cmp.Or(snap.reason, defaultReason)
 	for _, text := range snap.notes {
@@ -80,13 +79,11 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 
 func isAboutSlice(note string) bool { return strings.HasPrefix(note, "slice ") }
 
-// unknownPortError means that there are pods, but that their port is unknown. The last answer stays
-// in use, because a Service that gets a second port still has the same pods. Once none of these
-// exists any more, calls could only fail with "connection refused": they must fail with this error
-// instead.
+// unknownPortError means that there are pods, but that we do not know their port. A Service that
+// gets a second port still has the same pods, so the last answer stays in use. Once these are all
+// gone, calls fail with this error instead of "connection refused".
 type unknownPortError struct{ error }
 
-// hasPodOf reports whether a pod of an earlier answer still exists.
 func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
 	pods := make(map[netip.Addr]bool)
 	for _, sl := range s.existing {
@@ -158,7 +155,6 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 	}
 }
 
-// labelValue returns the value of a numeric label, or minValue if the label is absent or invalid.
 func (s *answerBuilder) labelValue(sl *slice, name, text string, minValue, maxValue int) int {
 	n, err := strconv.Atoi(text)
 	if err == nil && minValue <= n && n <= maxValue {
@@ -207,10 +203,10 @@ func (s *answerBuilder) ports() string {
 	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listedPorts)), ", "))
 }
 
-// build converts the candidates to an answer, whose order does not depend on how the endpoints are
-// distributed over slices. If several candidates have the same address, or the same pod and address
-// family, build uses the best of them: by condition, then by priority, then by weight.
 func (s *answerBuilder) build() discovery.Answer {
+	// The order of the answer does not depend on how the endpoints are spread over slices. If
+	// several candidates have the same address, or the same pod and address family, we use the best
+	// of them.
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 			cmp.Compare(a.id, b.id), cmp.Compare(a.family, b.family))
@@ -250,8 +246,7 @@ func (s *answerBuilder) build() discovery.Answer {
 	return a
 }
 
-// newEndpoint returns the endpoint of a pod from its candidates, the best of which is first. If
-// lastResort is set, the endpoint gets calls even while it terminates.
+// newEndpoint expects the best candidate of the pod first.
 func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
 	best := pod[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.node, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight

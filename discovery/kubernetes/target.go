@@ -25,7 +25,7 @@ func init() {
 	discovery.Register("k8s", targetMechanisms)
 }
 
-// linger is the time for which a watch continues after its last user was closed.
+// linger is how long a watch goes on without users.
 const linger = 30 * time.Second
 
 // WithTransport makes targets of this package send requests through rt to the API server at host,
@@ -36,7 +36,7 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query is the content of a target. The type must be comparable.
+// query must be comparable.
 type query struct {
 	namespace        string // "" means the namespace of the pod
 	services         string // sorted and comma-separated
@@ -114,14 +114,14 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// source finds the endpoints of a target. It is comparable: equal sources find the same endpoints.
+// source is comparable: equal sources find the same endpoints.
 type source struct {
 	query
 	server
 }
 
-// Start starts a watch of the target's Services, or joins it. Targets that differ only in the port,
-// or in which endpoints of the slices they use, share a watch.
+// Start starts or joins a watch. Targets that differ only in the port, or in which endpoints of the
+// slices they use, share one.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("watching the EndpointSlices of " + s.String())
 	u := &user{query: s.query, receiver: r}
@@ -129,17 +129,15 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Shared(w, 0, w).Start(r.With(discovery.Hooks{Mechanisms: u.update, Confirm: u.confirm, Unconfirmed: u.unconfirmed}))
 }
 
-// user makes the answers of a target from the snapshots of a watch. Its methods are called one at a
-// time.
+// user makes the answers of a target from the snapshots of a watch. One call at a time.
 type user struct {
 	query
 	receiver      *discovery.Receiver
 	last          *discovery.Answer // nil before the first
-	failure       error             // why there is no answer for the last snapshot, or nil
+	failure       error             // why the last snapshot gave no answer, or nil
 	isUnconfirmed bool
 }
 
-// update receives a snapshot, which is the source of the only mechanism.
 func (u *user) update(list []discovery.Mechanism) {
 	s := list[0].Source.(*snapshot)
 	a, err := answer(u.query, s)
@@ -151,11 +149,11 @@ func (u *user) update(list []discovery.Mechanism) {
 		return
 	}
 	u.last, u.isUnconfirmed = &a, false
-	_ = u.receiver.Update(a) // no error handling is needed, because only other slices can change the answer
+	_ = u.receiver.Update(a) // only other slices can change an invalid answer
 }
 
-// fail reports that the snapshot is current, but that no answer could be made from it.
 func (u *user) fail() {
+	// The snapshot is current, but we cannot make an answer from it.
 	if u.isUnconfirmed {
 		u.isUnconfirmed = false
 		u.receiver.Unconfirmed(nil, time.Time{})
@@ -163,9 +161,9 @@ func (u *user) fail() {
 	u.receiver.Fail(u.failure)
 }
 
-// confirm reports that the snapshot is current. If no answer could be made from it, the answer of
-// an earlier snapshot is still in use, and is not confirmed.
 func (u *user) confirm() {
+	// If the current snapshot gave no answer, an earlier answer is still in use, and this does not
+	// confirm it.
 	switch {
 	case u.failure == nil:
 		u.isUnconfirmed = false

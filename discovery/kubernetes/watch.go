@@ -20,18 +20,17 @@ import (
 const (
 	slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-	minUpdateDelay   = 50 * time.Millisecond // minimum delay of an update after an event, to combine events
-	maxUpdateDelay   = time.Second / 2       // maximum delay
+	minUpdateDelay   = 50 * time.Millisecond // after an event, to combine it with the next ones
+	maxUpdateDelay   = time.Second / 2
 	delayPerEndpoint = 20 * time.Microsecond // several times what an update takes
 	initialTimeout   = 60 * time.Second      // for all initial slices to arrive (docs/waits.md)
-	cancelDelay      = 30 * time.Second      // time from the timeout of a watch to its cancellation
-	minSilence       = 10 * time.Second      // longer watches without an event may mean that a backup was restored
+	cancelDelay      = 30 * time.Second      // after the timeout of a watch
+	minSilence       = 10 * time.Second      // a longer watch without an event may mean that a backup was restored
 )
 
 var errNoAnswer = errors.New("the API server did not answer in time")
 
-// watched identifies a watch. It is the source of the watch's snapshots, which several targets
-// share.
+// watched identifies a watch, and is the source of its snapshots. Several targets share it.
 type watched struct {
 	server
 	namespace string
@@ -45,7 +44,7 @@ func (s watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel, Confirmed: w.confirmed}, nil
 }
 
-// watch follows the slices of Services. Except for confirmed, only one goroutine uses it.
+// watch belongs to one goroutine, but any may call confirmed.
 type watch struct {
 	watched
 	receiver    *discovery.Receiver
@@ -56,11 +55,11 @@ type watch struct {
 	nextExpiry  time.Time    // of a deleted slice that was passed on, or zero
 
 	version        string           // resource version of known, or ""
-	initial        *knownSlices     // the initial slices so far; nil when they are complete
-	initialTimer   *time.Timer      // ends the watch unless the initial slices are complete
+	initial        *knownSlices     // so far; nil when they are complete
+	initialTimer   *time.Timer      // ends a watch whose initial slices are late
 	updateC        <-chan time.Time // fires when an update is due; nil if none is
-	tokenRejected  bool             // whether the token was already rejected once
-	gotEvent       bool             // whether the current watch has sent an event
+	tokenRejected  bool             // once
+	gotEvent       bool             // from the current watch
 	followingSince time.Time        // when the initial slices were complete, or zero
 }
 
@@ -87,9 +86,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// waitBeforeRetry waits before the next request. Deleted slices may expire in the meantime; the
-// snapshots without them are not confirmed.
 func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
+	// Deleted slices may expire while we wait. The snapshots without them are not confirmed.
 	end := time.Now().Add(delay)
 	for !w.nextExpiry.IsZero() && w.nextExpiry.Before(end) && xnet.Rest(ctx, time.Until(w.nextExpiry)) {
 		w.nextExpiry = w.known.expire(time.Now())
@@ -100,9 +98,14 @@ func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// nextAttempt decides how to continue after the end of a watch or a failed request. It returns the
-// delay before the next request, and an error to report or nil.
 func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Duration, reportErr error) {
+	// What the API server does, and what we do next:
+	//
+	//	ends the watch                                watch again
+	//	does not know our version (410, "too large")  get the initial slices again
+	//	knows no initial events (400, 422)            list first, from now on
+	//	rejects the pod's token (401), once           read the token again
+	//	anything else                                 report it, and back off
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
 	}
@@ -131,8 +134,6 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 	return max(delay, time.Second, s.retryAfter), err
 }
 
-// watchOnce makes a watch request, after a list request if the server needs one. It returns when
-// the watch ends.
 func (w *watch) watchOnce(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.client.podNamespace(); err != nil {
@@ -189,9 +190,8 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
-// setVersion records the version of the known slices. It ignores a version that is too long for a
-// URL.
 func (w *watch) setVersion(version string) {
+	// A version that is too long does not fit into a URL.
 	if len(version) > maxText {
 		version = ""
 	}
@@ -205,7 +205,6 @@ func (w *watch) replace(ctx context.Context, version string, existing *collectio
 	w.send(ctx)
 }
 
-// beginFollowing is called when the initial slices are complete.
 func (w *watch) beginFollowing() {
 	w.initial, w.followingSince = nil, time.Now()
 	w.initialTimer.Stop()
@@ -239,7 +238,6 @@ func (w *watch) follow(ctx context.Context, events <-chan *event, silentC <-chan
 	}
 }
 
-// handleEvent processes an event, and schedules an update if it changes something.
 func (w *watch) handleEvent(ctx context.Context, e *event) error {
 	if e.err != nil {
 		return e.err
@@ -287,7 +285,6 @@ func (w *watch) scheduleUpdate() {
 	}
 }
 
-// send passes on the known slices, except those that have expired.
 func (w *watch) send(ctx context.Context) {
 	w.updateC = nil
 	w.nextExpiry = w.known.expire(time.Now())
@@ -308,14 +305,12 @@ func (w *watch) markConfirmed() {
 	w.doubt = nil
 }
 
-// confirmed returns the time until which the last snapshot is known to be current, or the zero time
-// if there is none.
+// confirmed is the time until which we know the last snapshot to be current, or zero.
 func (w *watch) confirmed() time.Time {
 	at, _ := w.confirmedAt.Load().(time.Time)
 	return at
 }
 
-// fail reports why there is no snapshot, or no newer snapshot.
 func (w *watch) fail(err error) {
 	if at := w.confirmed(); at.IsZero() {
 		w.receiver.Fail(err)

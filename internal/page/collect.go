@@ -16,30 +16,30 @@ const (
 	maxTextLength      = 500
 	maxNameLength      = 120
 	maxNotes           = 20
-	maxEndpoints       = 400             // maximum number of endpoints on a page, for all channels together
-	defaultEndpoints   = 20              // default maximum number of endpoints for each locality
-	maxFullChannels    = 50              // maximum number of channels that are shown with their policies
-	busyAfter          = time.Second     // how long a policy must be busy before it is shown as busy
-	pageLifetime       = time.Second / 4 // how long a collected page is reused
-	maxBranches        = 1000            // maximum number of priorities and localities, for all channels together
-	maxSiblingBranches = 100             // maximum number of priorities, or of localities of one priority
+	maxEndpoints       = 400             // of all channels together
+	defaultEndpoints   = 20              // of a locality
+	maxFullChannels    = 50              // others are shown without their policies
+	busyAfter          = time.Second     // shorter is not worth showing
+	pageLifetime       = time.Second / 4 // all viewers share a page
+	maxBranches        = 1000            // priorities and localities of all channels together
+	maxSiblingBranches = 100             // priorities, or localities of one
 )
 
 type collection struct {
 	now         time.Time
-	rows        int           // how many more endpoints the page may contain
-	branches    int           // how many more priorities and localities the page may contain
-	perLocality int           // maximum number of endpoints for each locality
-	created     time.Time     // when the current channel was created
+	rows        int           // endpoints that the page still has room for
+	branches    int           // and priorities and localities
+	perLocality int           // most endpoints
+	created     time.Time     // the current channel
 	backoff     time.Duration // of the current channel, or 0 if it is unknown
 }
 
 type query struct {
-	channel   uint64 // ID of the only channel to show, or 0 for all
-	endpoints int    // maximum number of endpoints for each locality; 0 means the default
+	channel   uint64 // its ID, or 0 for all
+	endpoints int    // of each locality, or 0 for the default
 }
 
-// processStart is the approximate start time of the process.
+// processStart is approximate.
 var processStart = time.Now()
 
 func collect(q query) *Page {
@@ -118,8 +118,6 @@ func lines(texts []string) (safe []string) {
 	return safe
 }
 
-// setStateWithoutTree sets the state of a channel that has no policies yet. Calls wait until all
-// sources have failed, and then fail.
 func (channel *Channel) setStateWithoutTree() {
 	for _, s := range channel.Sources {
 		switch {
@@ -166,9 +164,9 @@ func (channel *Channel) setInUse(root *Policy) {
 	}
 }
 
-// describeInUse sets since when the priority in use gets the calls, and how they end. If it has a
-// problem, describeInUse adds those of the lower ones to Why.
 func (channel *Channel) describeInUse(root *Policy, d shell.Priority, now time.Time) {
+	// If the priority in use has a problem, we also list those of the lower ones in Why, since
+	// calls could go there.
 	since, used := d.Since, slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
 	if used >= 0 && root.Children[used].Name != line(d.InUse, maxNameLength) {
 		since = time.Time{} // the highest READY priority takes only probes

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,16 +21,15 @@ func Handler() http.Handler { return &handler{} }
 func Now() *Page { return collect(query{}) }
 
 type handler struct {
-	viewers viewers
+	viewers atomic.Int64
 
 	mu    sync.Mutex
 	query query
 	page  *Page
 }
 
-// collect returns the page for a query. It reuses the last page for up to pageLifetime if the query
-// is the same.
 func (h *handler) collect(q query) *Page {
+	// Viewers who ask for the same page within pageLifetime share it.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.page == nil || h.query != q || time.Since(h.page.Time) > pageLifetime {
@@ -139,7 +139,6 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer writes a response. For a HEAD request, net/http omits the body.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -33,9 +33,8 @@ type Channel struct {
 	// InUse is the name of the priority that gets the calls, or "" if there is none.
 	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why contains the reason why each higher priority is not in use or, if no priority is in use, the
-	// reasons why calls fail. If the priority in use has a problem, Why also contains the problems of
-	// the lower priorities.
+	// Why tells of each higher priority why it is not in use or, if none is, why calls fail. If the
+	// priority in use has a problem, Why also tells those of the lower ones.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
 	// Cause is why the priority in use takes only the share Takes of the calls, such as "full". Others
@@ -50,7 +49,7 @@ type Channel struct {
 	Events  []Event  `json:"events,omitempty"`
 }
 
-// Label returns the target, and the channel's ID if the target is not unique.
+// Label is the target, with the channel's ID if another channel has the same target.
 func (c *Channel) Label() string {
 	if c.Twin {
 		return fmt.Sprintf("%s (channel %d)", c.Target, c.ID)
@@ -75,8 +74,7 @@ func (c *Channel) HeadlineFor(duration string) string {
 	return text + c.ending()
 }
 
-// HeadlineSince returns the time at which the state that Headline describes began, or nil if it is
-// unknown.
+// HeadlineSince is when what Headline says began, or nil if we do not know.
 func (c *Channel) HeadlineSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -84,7 +82,8 @@ func (c *Channel) HeadlineSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announcement is like Headline, but the sentence contains no numbers that change every second.
+// Announcement is Headline without the numbers that change every second: a screen reader would read
+// them out.
 func (c *Channel) Announcement() string {
 	text := c.beginning(func(float64) string { return "some" })
 	switch {
@@ -97,10 +96,10 @@ func (c *Channel) Announcement() string {
 	return text + c.ending()
 }
 
-// Failing reports whether at least half of the recent calls failed.
+// Failing is true if at least half of the recent calls failed.
 func (c *Channel) Failing() bool { return c.takesCalls() && c.Recent.Failing() }
 
-// Alarming reports whether at least half of the recent calls failed, calls are refused, or no
+// Alarming is true if at least half of the recent calls failed, if calls are refused, or if no
 // priority can take calls.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || c.Refused > 0 || !c.Idle && c.State == "TRANSIENT_FAILURE"
@@ -152,8 +151,8 @@ func (c *Channel) beginning(percent func(float64) string) string {
 	return "Calls can be sent"
 }
 
-// Reasons returns a line with the problem of the priority in use, if it has one, and a line for
-// each element of Why.
+// Reasons has a line for the problem of the priority in use, if there is one, and one for each
+// element of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -167,7 +166,7 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether a priority is in use. Why is then about the other priorities.
+// Elsewhere is true if a priority is in use, so that Why is about the others.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -271,7 +270,7 @@ type Child struct {
 	lowest []float64 // a priority's lowest share in each ten seconds of the last ten minutes
 }
 
-// counts has the number of endpoints below a child and their calls, including what the page omits.
+// counts also has the endpoints that the page omits.
 type counts struct {
 	endpoints, ready int
 	recent           recents

@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// policy returns the description of a policy. share is the policy's share of the channel's calls.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= busyAfter {
@@ -62,15 +61,13 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		}
 	}
 	c.fold(p)
-	if only := p.onlyChild(); only != nil {
-		p.absorb(only)
+	if len(p.Children) == 1 && p.Children[0].Name == "" && p.Children[0].Below != nil {
+		p.absorb(p.Children[0].Below)
 	}
 	p.markEjected(ejected, c.now)
 	return p
 }
 
-// scheduledOf returns the number of scheduled calls of each child, or nil if the policy has no
-// scheduler.
 func scheduledOf(details any) []uint64 {
 	switch d := details.(type) {
 	case shell.WeightedTarget:
@@ -81,8 +78,7 @@ func scheduledOf(details any) []uint64 {
 	return nil
 }
 
-// shares returns each child's share of the channel's calls. It adds notes to p about dropped calls
-// and ejected endpoints.
+// shares also adds notes to p about dropped calls and ejected endpoints.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -131,9 +127,9 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	return shares
 }
 
-// offer sets the priorities' shares of the calls. With overflow, calls are offered to the READY ones
-// in order. Those that none takes are refused, or wait for another one.
 func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []float64) {
+	// With overflow, we offer calls to the READY priorities in order. Those that none takes are
+	// refused, or wait for another priority.
 	var ready []int
 	awaited := false
 	priority := func(i int) shell.PriorityChild {
@@ -213,7 +209,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	return child
 }
 
-// stateOrder is the sort key of an endpoint's state. States with problems come first.
+// stateOrder puts endpoints with problems first.
 var stateOrder = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
@@ -271,18 +267,9 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:limit]
 }
 
-// onlyChild returns the child of a policy with a single unnamed child, such as drop, and otherwise
-// nil.
-func (p *Policy) onlyChild() *Policy {
-	if len(p.Children) == 1 && p.Children[0].Name == "" {
-		return p.Children[0].Below
-	}
-	return nil
-}
-
-// absorb replaces p by the policy below it, adds p to Through, and keeps the notes and the busy
-// state of p.
 func (p *Policy) absorb(below *Policy) {
+	// A policy such as drop has a single child without a name. We show it as a mere layer above the
+	// policy below.
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}
 	*p = *below

@@ -22,17 +22,16 @@ type Recent struct {
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the possible periods in seconds. A shorter period shows an outage earlier. It is used
-// if it contains at least minCalls calls, and at least half of them failed.
+// windows are in seconds. A shorter one shows an outage earlier. We use it if it has minCalls
+// calls, and half of them failed.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const minCalls = 3
 
-// recentOf returns the counts of the most suitable period, or nil if no call ended in it. No call
-// can have started before the time earliest.
 func recentOf(counts recents, earliest, now time.Time) *Recent {
+	// No call can have started before earliest.
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {
 		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= minCalls {
@@ -50,7 +49,7 @@ func recentOf(counts recents, earliest, now time.Time) *Recent {
 	return recent
 }
 
-// Failing reports whether at least half of the calls failed.
+// Failing is true if at least half of the calls failed.
 func (r *Recent) Failing() bool { return r != nil && r.Failed > 0 && 2*r.Failed >= r.Ended }
 
 func (r *Recent) failures() string {
@@ -63,7 +62,6 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", printable.Percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// describe returns the rate of calls and their failures, as in "20/s, all failing: INTERNAL".
 func (r *Recent) describe() string {
 	if r == nil {
 		return ""

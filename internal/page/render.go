@@ -58,7 +58,6 @@ func childDetails(c *Child) (details []string) {
 	return details
 }
 
-// trend returns the points of a line that shows a share in the last ten minutes, or "" if it was 1.
 func trend(c *Child) string {
 	if !slices.ContainsFunc(c.lowest, func(share float64) bool { return share < 1 }) {
 		return ""
@@ -93,8 +92,6 @@ func childProblems(c *Child) (problems []string) {
 	return problems
 }
 
-// folded returns a text for each state and its count, such as "9980 READY", in descending order of
-// the counts.
 func folded(counts map[string]int) []string {
 	var states []string
 	for state := range counts {

@@ -26,7 +26,7 @@ func (c *Channel) Stale(now time.Time) (sentences []string) {
 	return sentences
 }
 
-// Stale reports whether the source has failed while its last answer is still in use.
+// Stale is true if the source fails while its last answer is still in use.
 func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {

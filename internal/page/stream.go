@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,27 +13,14 @@ const (
 	writeTimeout      = 10 * time.Second // the server disconnects a viewer that reads nothing for this time
 )
 
-type viewers struct{ n atomic.Int64 }
-
-func (v *viewers) enter() bool {
-	if v.n.Add(1) > maxViewers {
-		v.n.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (v *viewers) leave() { v.n.Add(-1) }
-
-// serveEvents sends the page as a server-sent event whenever the page changes. For each viewer, it
-// collects pages for at most a twentieth of the time.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
-	if !h.viewers.enter() {
+	// We send the page whenever it changes. Each viewer costs us at most a twentieth of the time.
+	defer h.viewers.Add(-1)
+	if h.viewers.Add(1) > maxViewers {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many viewers, try again later", http.StatusServiceUnavailable)
 		return
 	}
-	defer h.viewers.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
 		return

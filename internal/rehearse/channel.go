@@ -83,7 +83,7 @@ func (c *channel) apply(actions []core.Action) {
 		case core.Update:
 			child.connect()
 			c.handle(c.core.Updated(a.Child))
-		case core.MakeStandby:
+		case core.CallStandbyDue:
 			c.model.after(0, func() { c.handle(c.core.StandbyDue()) })
 		case core.Destroy:
 			child.close()
@@ -163,7 +163,7 @@ func (c *channel) ready() (list []int) {
 func (c *channel) setLast() {
 	var order []share.Standing
 	for p, i := range c.intakes {
-		standing := share.Standing{Awaited: c.core.HasTime(c.names[p])}
+		standing := share.Standing{Awaited: c.core.Awaited(c.names[p])}
 		if i.ready {
 			standing = share.Standing{Ready: true, Tripped: i.Tripped()}
 		}
@@ -196,7 +196,7 @@ func (c *channel) want(ready []int) {
 	}
 	if c.wanted != below {
 		c.wanted = below
-		c.apply(c.core.Want(below))
+		c.apply(c.core.WantStandbyBelow(below))
 	}
 }
 
@@ -298,7 +298,7 @@ func (c *channel) pick(r *call) {
 		c.wait(r)
 		return
 	}
-	allTripped, awaited := true, slices.ContainsFunc(c.names, c.core.HasTime)
+	allTripped, awaited := true, slices.ContainsFunc(c.names, c.core.Awaited)
 	for _, p := range ready {
 		taken := false
 		c.with(p, func(s *share.Share) { taken = s.Probe(now) })

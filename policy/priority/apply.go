@@ -41,12 +41,9 @@ func (p *policy) apply(actions []core.Action) {
 			p.children[a.Child] = p.newChild(a.Child)
 			p.limitStandby(a.Child)
 		case core.Update:
-			// As in A56, the core looks at the child's state after the child's update.
 			p.updateChild(a.Child)
 			p.handle(a.Child, p.core.Updated(a.Child))
-		case core.MakeStandby:
-			// The standby is created in a separate event, so that the state of this batch is published
-			// first.
+		case core.CallStandbyDue:
 			p.Event(func() { p.apply(p.core.StandbyDue()) })
 		case core.Destroy:
 			delete(p.children, a.Child)
@@ -63,40 +60,34 @@ func (p *policy) apply(actions []core.Action) {
 			p.setPublished(a.Child, shell.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.LastError()}))
 		case core.PublishEmpty:
 			p.setPublished("", shell.Failed(p.emptyError()))
-		default:
-			p.applyTimer(c, a)
+		case core.StartFailover:
+			c.StartTimer(failoverTimer, a.After, func() { p.handle(a.Child, p.core.FailoverTimerFired(a.Child)) })
+		case core.StopFailover:
+			c.StopTimer(failoverTimer)
+		case core.StartDeactivation:
+			c.StartTimer(deactivationTimer, a.After, func() {
+				p.apply(p.core.DeactivationTimerFired(a.Child))
+				p.settle()
+			})
+		case core.StopDeactivation:
+			c.StopTimer(deactivationTimer)
 		}
 	}
 }
 
-// withSourceError returns the state of a child. If the child has failed and the source knows the
-// reason, the source's error replaces the error of the child.
 func (p *policy) withSourceError(child string, state balancer.State) balancer.State {
+	// The child only knows that it has no endpoints. If the source knows why, we show this instead.
 	if message := stateattr.ChannelOf(p.state).Failures[child]; message != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(message))
 	}
 	return state
 }
 
-func (p *policy) applyTimer(c *shell.Child, a core.Action) {
-	switch a.Kind {
-	case core.StartFailover:
-		c.StartTimer(failoverTimer, a.After, func() { p.handle(a.Child, p.core.FailoverTimerFired(a.Child)) })
-	case core.StopFailover:
-		c.StopTimer(failoverTimer)
-	case core.StartDeactivation:
-		c.StartTimer(deactivationTimer, a.After, func() {
-			p.apply(p.core.DeactivationTimerFired(a.Child))
-			p.settle()
-		})
-	case core.StopDeactivation:
-		c.StopTimer(deactivationTimer)
-	}
-}
-
 func (p *policy) setPublished(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
-		state = p.withReasons(name, state)
+		e := &exhaustedPicker{child: state.Picker, inUse: p.title(name)}
+		p.updateReasons(e)
+		state.Picker = e
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
 		p.scheduleLimit(p.chosen)
@@ -106,8 +97,6 @@ func (p *policy) setPublished(name string, state balancer.State) {
 	p.Publish()
 }
 
-// emptyError returns the error of calls while there are no priorities. The error contains the
-// source's reason, if the source gave one.
 func (p *policy) emptyError() error {
 	if message := stateattr.ChannelOf(p.state).Empty; message != "" {
 		return fmt.Errorf("%w: %s", core.ErrEmpty, message)

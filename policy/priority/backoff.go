@@ -15,17 +15,14 @@ const (
 	waitEach     = time.Second / 2 // for each endpoint
 )
 
-// longestBackoff returns how long an endpoint waits between attempts to connect at most while no
-// child is READY: a client that has nothing else makes up to two attempts a second, and a server that
-// starts is found soon. gRPC's own backoff may last 120 s.
 func longestBackoff(endpoints int) time.Duration {
+	// While no child is READY, we make up to two attempts a second, so that a server that starts is
+	// found soon. gRPC's own backoff may last 120 s.
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
 const jitter = 1.2 // of gRPC's backoffs
 
-// backoff returns the longest time between two attempts to connect to an endpoint at the moment, or 0
-// if the program has not chosen it.
 func (p *policy) backoff() time.Duration {
 	most := time.Duration(jitter * float64(stateattr.ChannelOf(p.state).MaxBackoff))
 	if longest := longestBackoff(len(p.state.Endpoints)); !p.anyReady() && stateattr.ChannelOf(p.state).MaxBackoff > longest {
@@ -34,9 +31,8 @@ func (p *policy) backoff() time.Duration {
 	return most
 }
 
-// limitBackoffs ends long backoffs while no child is READY. The times are random, because a fleet
-// has lost the servers at the same moment.
 func (p *policy) limitBackoffs() {
+	// The times are random, since a whole fleet has lost its servers at the same moment.
 	longest := longestBackoff(len(p.state.Endpoints))
 	limited := stateattr.ChannelOf(p.state).MaxBackoff > longest && !p.anyReady()
 	for _, c := range p.children {

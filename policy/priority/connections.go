@@ -8,11 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// connections returns the number of connections that a policy makes to the given endpoints.
-// pick_first makes one connection, and other policies make one connection to each endpoint. A
-// result above limit may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int {
-	// If the first few endpoints already need limit connections, the others are not counted.
+	// pick_first makes one connection, and other policies make one to each endpoint. We stop
+	// counting near the limit, so a result above it may be inexact.
 	if sample := 2 * limit; len(endpoints) > sample {
 		if n := connections(policy, endpoints[:sample], limit); n >= limit {
 			return n

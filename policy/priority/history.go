@@ -2,12 +2,11 @@ package priority
 
 import "time"
 
-// bucketTime is the length of a bucket of a history, which has buckets for ten minutes.
-const bucketTime = 10 * time.Second
+const bucketTime = 10 * time.Second // sixty are ten minutes
 
-// history keeps the lowest share in each bucket, for debug pages. The zero value is a share of 1.
+// history keeps the lowest share of each bucket for debug pages. The zero value is a share of 1.
 type history struct {
-	missing [60]float64 // the most that was missing to a share of 1
+	missing [60]float64 // 1 - the lowest share
 	bucket  int         // number of the current one
 	current float64
 }
@@ -23,7 +22,6 @@ func (h *history) record(now time.Duration, fraction float64) {
 	*latest = max(*latest, h.current)
 }
 
-// lowest returns the lowest share in each bucket, the oldest first.
 func (h *history) lowest() (shares []float64) {
 	for n := range h.missing {
 		shares = append(shares, 1-h.missing[(h.bucket+1+n)%len(h.missing)])

@@ -11,15 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// reportedPriority is the priority in use that was last reported to the application.
+// reportedPriority is what the application knows.
 type reportedPriority struct {
-	child  string // "" if no priority can take calls
+	child  string // "": no priority can take calls
 	since  time.Time
 	reason string
 }
 
-// reportInUse reports the priority in use to the application. If another priority has come into
-// use, cause is the reason that was just logged. Otherwise, cause is "".
+// reportInUse takes the reason that we have just logged as cause, or "" if nothing has changed.
 func (p *policy) reportInUse(cause string) {
 	reporter := stateattr.ChannelOf(p.state).InUse
 	if reporter == nil {
@@ -40,8 +39,6 @@ func (p *policy) reportInUse(cause string) {
 	reporter.Report(current)
 }
 
-// inUseReason returns the reason why child is in use. If child is "", it returns the reason why no
-// priority can take calls.
 func (p *policy) inUseReason(child, cause string, last reportedPriority) string {
 	switch {
 	case child == "":

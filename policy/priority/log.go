@@ -37,10 +37,9 @@ type journal struct {
 	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
 }
 
-// recordFailover logs and counts a change of the child in use, and returns the reason for the
-// change. It ignores the first choice of a child, and changes from or to a configuration without
-// priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
+	// We do not count the first choice of a child, or a change from or to a configuration without
+	// priorities.
 	if from == "" || to == "" {
 		return ""
 	}
@@ -71,12 +70,12 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	return cause
 }
 
-// mayBeBackSoon reports whether a child with overflow has lost its connections less than a second ago,
-// as after a GOAWAY. Calls go to the next priority at once, but we report that only if it lasts.
 func (p *policy) mayBeBackSoon(child string) bool {
+	// After a GOAWAY, a child with overflow is usually back within a second. Calls go to the next
+	// priority at once, but we log this only if it lasts.
 	c := p.shares.children[child]
 	state, exists := p.core.State(child)
-	if c == nil || !exists || c.ready || !c.wasReady || state == core.TransientFailure {
+	if c == nil || !exists || c.ready || state == core.TransientFailure {
 		return false
 	}
 	left := time.Second - time.Since(c.lostAt)
@@ -86,8 +85,6 @@ func (p *policy) mayBeBackSoon(child string) bool {
 	return left > 0
 }
 
-// updateLeftHighest records when calls left the highest priority, because of a failover or because
-// an update added priorities above the one in use.
 func (p *policy) updateLeftHighest() {
 	switch isLower := slices.Index(p.config.Priorities, p.inUse) > 0; {
 	case !isLower:
@@ -97,8 +94,6 @@ func (p *policy) updateLeftHighest() {
 	}
 }
 
-// metricReason returns the value of the metric label understudy.priority.reason for a change of the
-// child in use.
 func (p *policy) metricReason(from, to string) string {
 	oldIndex, newIndex := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
@@ -115,8 +110,6 @@ func (p *policy) metricReason(from, to string) string {
 	return "failed"
 }
 
-// logAvailability logs when no priority can take calls any longer, and when a priority can take
-// calls again.
 func (p *policy) logAvailability() {
 	unusableSince := &p.journal.unusableSince
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
@@ -137,18 +130,17 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 	p.Warn("priority", message, text, attrs...)
 }
 
-// reportPause is the time between two log records of a kind.
-const reportPause = 10 * time.Second
+const reportPause = 10 * time.Second // between two log records of a kind
 
-// reports is what the log has of a share. It is used in events only.
+// reports is what we have logged of a share. Only events use it.
 type reports struct {
 	depth depth
 	at    [tripped + 1]time.Time
 }
 
-// logShare logs when a share leaves 1, falls below a half, is 0, and is back at 1. A share that goes
-// up and down by one of these steps is not news, and neither is that of a priority that returns.
 func (p *policy) logShare(name string) {
+	// We leave out a share that goes up and down by one step, and one of a priority that returns:
+	// its failback is logged already.
 	c := p.shares.children[name]
 	now, last := c.current().depth, &c.reports
 	switch {
@@ -175,7 +167,6 @@ func (p *policy) logShare(name string) {
 	p.log("share", text, attrs...)
 }
 
-// shed is whether calls are refused.
 type shed struct {
 	begun atomic.Bool
 	calls atomic.Int64 // since the last look
@@ -184,7 +175,6 @@ type shed struct {
 	total int64
 }
 
-// logShed logs when calls begin to be refused, and when none has been for a while.
 func (p *policy) logShed() {
 	s, calls := &p.shares.shed, p.shares.shed.calls.Swap(0)
 	switch {
@@ -208,9 +198,8 @@ type outage struct {
 	logged       bool
 }
 
-// logOutage notes when calls begin to fail at every priority, and when one succeeds. It logs an
-// outage that begins soon after another one only if it lasts.
 func (p *policy) logOutage(ready []string) {
+	// An outage soon after another one is logged only if it lasts.
 	o := &p.shares.outage
 	all, succeeded := p.failEverywhere(ready)
 	switch {
@@ -237,12 +226,12 @@ func (p *policy) logOutage(ready []string) {
 	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers of a share that is not 0 start no event
 }
 
-// failEverywhere reports whether no READY child has good answers and no other one may help, and
-// whether one has had some since the outage began.
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
+	// all is false while a priority that is connecting may still help. succeeded means that some
+	// call has succeeded since the outage began.
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
-		all = all && p.children[name] != nil && !p.core.HasTime(name)
+		all = all && p.children[name] != nil && !p.core.Awaited(name)
 	}
 	for n, name := range ready {
 		s, goodAt := p.shares.children[name].look()
@@ -278,15 +267,13 @@ func (p *policy) problem(child string) string {
 	return ""
 }
 
-// failbackReason returns the reason why calls move to a higher child although the lower child still
-// works.
 func (p *policy) failbackReason(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.statuses[child]
 	switch {
 	case n == nil || n.state == core.Connecting:
 		return p.title(child) + " is given time to connect"
-	case !n.healthy:
+	case !usable(n.state):
 		return fmt.Sprintf("%s is %v", p.title(child), n.state)
 	case n.wasHealthy:
 		text += " again"

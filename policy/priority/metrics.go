@@ -40,7 +40,6 @@ var shareMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// countShed returns a function that counts a refused call. lowest is the lowest READY child.
 func (p *policy) countShed(lowest string) func() {
 	recorder, target := p.ClientConn.MetricsRecorder(), p.Options.Target.String()
 	label := shedSeries.Limit(target, tally.Labels{p.title(lowest)})
@@ -72,7 +71,7 @@ var shareSums tally.Board[labels, shareSum]
 type meter struct {
 	config   *lbconfig.Priority
 	current  labels
-	register serial.Serializer // registers the reporter on its own goroutine, because a recorder may wait for an export that calls Report
+	register serial.Serializer // on a goroutine of its own: a recorder may wait for an export, which calls Report
 
 	mu         sync.Mutex // guards the following fields
 	titles     []string
@@ -81,7 +80,6 @@ type meter struct {
 	counted    map[labels]shareSum
 }
 
-// setShares chooses which shares are reported.
 func (m *meter) setShares(shares map[labels]*childShare) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +92,6 @@ func (m *meter) setShares(shares map[labels]*childShare) {
 	m.shares = shares
 }
 
-// meanShares counts the shares of this channel, and returns the means over all channels in percent.
 func (m *meter) meanShares() map[labels]int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +142,7 @@ func (p *policy) Settled(closed bool) {
 	p.updateGauge(current)
 }
 
-// takesMost returns the priority to which calls go: the highest READY one that takes more than probes.
+// takesMost skips priorities that only take probes.
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {
@@ -157,8 +154,6 @@ func (p *policy) takesMost() string {
 	return p.inUse
 }
 
-// updateGauge counts this channel under the given labels of the gauge instead of its previous
-// labels. Empty labels remove the channel from the gauge.
 func (p *policy) updateGauge(current labels) {
 	previous := p.meter.current
 	if previous == current {
@@ -173,7 +168,7 @@ func (p *policy) updateGauge(current labels) {
 	p.meter.current = current
 }
 
-// Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
+// Report implements estats.AsyncMetricReporter. It never waits for the policy's events.
 func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	p.meter.mu.Lock()
 	titles := slices.Clone(p.meter.titles)
@@ -186,8 +181,4 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 		shareMetric.Record(r, percent, l.target, l.priority)
 	}
 	return nil
-}
-
-func (p *policy) labelsOf(child string) stateattr.Labels {
-	return stateattr.Labels{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
 }

@@ -9,12 +9,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// errShed is a status, and so the one error with which this policy ends calls at once, even those
-// that wait for ready: more calls would make what is full fuller. gRPC does not retry it.
+// errShed is our one error that ends calls at once, even those that wait for ready: more calls
+// would make what is full fuller. gRPC does not retry it.
 var errShed = status.Error(codes.ResourceExhausted, "shed: every priority is full")
 
-// offerPicker offers each call to the READY priorities in order. A call that none of them takes is
-// a probe for one whose breaker is open. Otherwise it is refused, unless it may wait.
+// An offerPicker offers each call to the READY priorities in order. With p0 full at a share of 0.7,
+// p1 at 0.5, and p2 broken:
+//
+//	70 %  p0 takes the call
+//	15 %  p1 does, which is half of what p0 has left
+//	15 %  none does: it is a probe of p2 if one is due, or else we refuse it
+//
+// If all of them are broken and another priority may still connect, the call waits for that one.
 type offerPicker struct {
 	offers  []offer
 	awaited bool   // calls may wait for another priority
@@ -26,7 +32,7 @@ type offer struct {
 	picker balancer.Picker
 }
 
-// Pick tries the next priority if a picker has no connection. A status is a result: a drop is meant
+// Pick tries the next priority if a picker has no connection. A status is final: a drop is meant
 // for the call, wherever it would go.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
@@ -69,9 +75,9 @@ func isFinal(err error) bool {
 	return isStatus
 }
 
-// offer offers a call to the priority. While all calls are taken, few are timed. Whether one is
-// timed depends on its subchannel, because a counter of all calls would make cores wait for each other.
 func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
+	// While the priority takes all calls, we time only a few of them. Each subchannel counts its
+	// own calls for this: a counter of all calls would make cores wait for each other.
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {
 		return o.offerTimed(*info)
@@ -127,7 +133,7 @@ func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.Vi
 	return result
 }
 
-// unwrapper is the picker of a child whose share does not matter.
+// unwrapper is for a child whose share does not matter.
 type unwrapper struct{ balancer.Picker }
 
 func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {

@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -16,12 +17,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// policy is the balancer. Its core decides which child gets calls (A56).
 type policy struct {
 	*shell.Shell
 
-	// reresolution is the only field that is read outside of the policy's serializer.
-	reresolution atomic.Pointer[reresolution]
+	reresolution atomic.Pointer[reresolution] // read on any goroutine
 
 	core             *core.Core
 	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int
@@ -30,7 +29,7 @@ type policy struct {
 	titles           map[string]string
 	config           *lbconfig.Priority
 	state            resolver.State
-	childState       resolver.State // the resolver state that all children get, without endpoints
+	childState       resolver.State // what all children get, and no endpoints
 	groups           map[string][]resolver.Endpoint
 
 	chosen    string // name of the child whose state is published next, or ""
@@ -43,7 +42,16 @@ type policy struct {
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	p := &policy{Shell: s, core: core.New(), countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), standby: newStandbyLimit(), shares: newShares(), meter: meter{counted: make(map[labels]shareSum)}}
+	p := &policy{
+		Shell:            s,
+		core:             core.New(),
+		countConnections: connections,
+		children:         make(map[string]*shell.Child),
+		statuses:         make(map[string]*childStatus),
+		standby:          standbyLimit{maphash.MakeSeed(), make(map[string]bool)},
+		shares:           shares{start: time.Now(), children: make(map[string]*childShare)},
+		meter:            meter{counted: make(map[labels]shareSum)},
+	}
 	s.ClientConn = &clientConn{s.ClientConn, &p.shares.marks}
 	return p
 }
@@ -61,7 +69,6 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 	}
 }
 
-// Begin updates the existing children (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := stateattr.TakeResolveNow(state)
 	given, state := stateattr.TakeConfig(state)
@@ -84,7 +91,6 @@ func (p *policy) End() {
 	p.settleNow()
 }
 
-// State returns the state to publish. It logs a change of the child in use.
 func (p *policy) State() balancer.State {
 	cause := ""
 	if p.inUse != p.chosen && !p.mayBeBackSoon(p.inUse) {
@@ -157,19 +163,17 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// reresolution determines what happens when a child requests a re-resolution. It is immutable.
+// reresolution is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
 	resolveNow func(child string, ignored bool) // if nil, requests go to the ResolveNow method of the ClientConn
 }
 
-// resolveNow passes on a child's request for re-resolution. It may be called on any goroutine.
-// Requests of removed children are ignored, because a new answer would have no endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]
 	switch {
-	case !ok:
+	case !ok: // removed: a new answer has nothing for it
 	case r.resolveNow != nil:
 		r.resolveNow(name, config.IgnoreReresolutionRequests)
 	case !config.IgnoreReresolutionRequests:

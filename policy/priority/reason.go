@@ -41,11 +41,10 @@ func (p *policy) reasonOf(child string) reason {
 	message := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case message != "":
-		// The child only knows that it has no endpoints, but the source knows the reason. No duration is
-		// shown, because the problem of the source may be older than the failure of the child.
+		// We show no duration: the source's problem may be older than the child's.
 		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
 	case p.timedOut(child):
-		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
+		r.text = "did not connect within " + printable.Duration(p.core.FailoverTimeout(child))
 		if err != nil && !errors.Is(err, shell.ErrUnknownFailure) && !errors.Is(err, shell.ErrNoEndpoints) {
 			r.text += ", last error: " + brief(err)
 		}
@@ -59,14 +58,13 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// timedOut reports whether a child has failed because its failover timer has fired.
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// isBypassed reports whether calls use a lower priority although the child may still become READY.
 func (p *policy) isBypassed(child string) bool {
+	// Calls use a lower priority, although this child may still become READY.
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
 	}
@@ -94,20 +92,11 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), maxReasonLength) }
 
-// exhaustedPicker is the picker while no priority can take calls. The errors of calls list the
-// reasons of all priorities.
+// exhaustedPicker lists the reasons of all priorities, as no priority can take calls.
 type exhaustedPicker struct {
-	child balancer.Picker
-	inUse string
-	// reasons are in priority order. They may change while the picker is in use.
-	reasons atomic.Pointer[[]reason]
-}
-
-func (p *policy) withReasons(child string, state balancer.State) balancer.State {
-	e := &exhaustedPicker{child: state.Picker, inUse: p.title(child)}
-	p.updateReasons(e)
-	state.Picker = e
-	return state
+	child   balancer.Picker
+	inUse   string
+	reasons atomic.Pointer[[]reason] // in priority order; we replace them while calls are picked
 }
 
 func (p *policy) updateReasons(e *exhaustedPicker) {
@@ -120,8 +109,7 @@ func (p *policy) updateReasons(e *exhaustedPicker) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick adds the reasons to the error of the child's picker. It does not change a status error,
-// because such an error must end the call.
+// Pick leaves a status alone: it must end the call.
 func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -135,9 +123,8 @@ func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, err
 
 func (e *exhaustedPicker) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
-// failure returns an error with the reasons of all priorities. childErr is the current error of the
-// child in use, or nil.
 func (e *exhaustedPicker) failure(childErr error) error {
+	// childErr is the current error of the child in use, or nil.
 	known := *e.reasons.Load()
 	var reasons []string
 	for i, r := range known {
@@ -153,5 +140,5 @@ func (e *exhaustedPicker) failure(childErr error) error {
 	return errors.New(noUsablePriority + ": " + strings.Join(reasons, "; "))
 }
 
-// noUsablePriority is the beginning of the errors of calls, and the message of the log record.
+// noUsablePriority begins the errors of calls, and is the message in the log.
 const noUsablePriority = "no priority can take calls"

@@ -12,15 +12,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// shares has the shares of the children while Overflow is on. The core chooses the priority in use,
-// which is the highest READY one if there is any, and which children are connected. Which of the
-// READY ones a call goes to is decided by their shares.
+// shares choose the READY child that a call goes to, with overflow. The core still chooses the
+// priority in use, which is the highest READY one if there is any, and who is connected.
 type shares struct {
 	start    time.Time
 	marks    atomic.Bool // subchannels are marked; stays true once it is
 	children map[string]*childShare
 	inner    bool   // another priority policy with overflow is above
-	wanted   string // the priority below which one more is wanted, or ""
+	wanted   string // we want one more priority below this one, if it is not ""
 	offers   bool   // calls are offered to the READY children: the one in use is READY
 	shed     shed
 	outage   outage
@@ -28,14 +27,10 @@ type shares struct {
 
 // connection is what a child's share must know when its connections come back.
 type connection struct {
-	ready    bool
-	wasReady bool // at any time
-	lostAt   time.Time
+	ready  bool
+	lostAt time.Time // zero until the first loss
 }
 
-func newShares() shares { return shares{start: time.Now(), children: make(map[string]*childShare)} }
-
-// beginShares is called when an update begins.
 func (p *policy) beginShares() {
 	p.shares.inner = stateattr.IsBelowOverflow(p.state)
 	if p.config.Overflow {
@@ -58,15 +53,12 @@ func (p *policy) shareOf(name string) *childShare {
 	return c
 }
 
-// settle is called when a child has reported, or when the standing of a share has changed.
 func (p *policy) settle() {
 	if !p.Updating() { // then End does it
 		p.settleNow()
 	}
 }
 
-// settleNow tells the shares what has become of the other priorities, and the core whether one more
-// is wanted.
 func (p *policy) settleNow() {
 	if !p.config.Overflow {
 		return
@@ -99,7 +91,6 @@ func (p *policy) settleNow() {
 	p.Publish()
 }
 
-// noteConnection records whether a child is READY. It reports whether the child has become READY.
 func (p *policy) noteConnection(name string) (returned bool) {
 	state, _ := p.core.State(name)
 	c, ready := p.shareOf(name), state == core.Ready
@@ -122,7 +113,7 @@ func (p *policy) readyChildren() (names []string) {
 
 func (p *policy) order() (order []share.Standing) {
 	for _, name := range p.config.Priorities {
-		standing := share.Standing{Awaited: p.core.HasTime(name)}
+		standing := share.Standing{Awaited: p.core.Awaited(name)}
 		if c := p.shares.children[name]; c != nil && c.ready {
 			standing = share.Standing{Ready: true, Tripped: c.current().depth == tripped}
 		}
@@ -140,21 +131,19 @@ func (p *policy) updateLast() {
 	}
 }
 
-// noteReturn is called when a child has become READY. While a lower one is, the child may be cold,
-// except for the first connections of a channel: the lower one may just have been quicker.
 func (p *policy) noteReturn(name string, ready []string) {
+	// A child that returns while a lower one is READY may be cold. We make an exception for the
+	// first connections of a channel: there the lower one may just have been quicker.
 	c := p.shares.children[name]
 	absent := time.Since(c.lostAt)
-	isStart := !c.wasReady && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
-	c.wasReady = true
+	isStart := c.lostAt.IsZero() && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
 	if name != ready[len(ready)-1] && !isStart {
 		c.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
 	}
 }
 
-// want asks for one more priority below the lowest READY one that cannot carry its calls. As long as
-// a share is less than 1, the priorities below it are kept.
 func (p *policy) want(ready []string) {
+	// As long as the share of a priority is less than 1, we keep those below it connected.
 	below := ""
 	for _, name := range ready {
 		if s := p.shares.children[name].current(); s.wanted || s.depth != whole {
@@ -163,12 +152,12 @@ func (p *policy) want(ready []string) {
 	}
 	if p.shares.wanted != below {
 		p.shares.wanted = below
-		p.apply(p.core.Want(below))
+		p.apply(p.core.WantStandbyBelow(below))
 	}
 }
 
-// takesCalls reports whether calls are offered to a READY child: it is the highest one, or one above
-// it does not take all calls.
+// takesCalls is true for the highest READY child, for the next one if that does not take all calls,
+// and so on.
 func (p *policy) takesCalls(name string) bool {
 	if !p.shares.offers {
 		return false
@@ -184,7 +173,6 @@ func (p *policy) takesCalls(name string) bool {
 	return false
 }
 
-// withShares replaces the picker of the child in use by one that offers calls to all READY children.
 func (p *policy) withShares(state balancer.State) balancer.State {
 	if !p.shares.marks.Load() {
 		return state

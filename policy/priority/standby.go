@@ -16,38 +16,32 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// maxStandbyConnections is the maximum number of connections of a standby. If the standby has more
-// localities than that, it has one connection in each locality. The number is limited because a
-// connection costs 70 KiB of memory in client and server together, a health stream, and a ping
-// every 10 s. The other endpoints are connected when the standby comes into use.
+// maxStandbyConnections limits what a standby costs: each connection takes 70 KiB in client and
+// server together, a health stream, and a ping every 10 s. A standby with more localities than that
+// has one connection in each. The rest connect when calls need them.
 const maxStandbyConnections = 20
 
 type standbyLimit struct {
-	seed    maphash.Seed    // differs between clients, so that they choose different endpoints
+	seed    maphash.Seed    // clients choose different endpoints
 	limited map[string]bool // standbys that have received only some of their endpoints
 }
 
-func newStandbyLimit() standbyLimit { return standbyLimit{maphash.MakeSeed(), make(map[string]bool)} }
-
-// updateChild passes a child its configuration and endpoints. A large standby gets only some of its
-// endpoints.
 func (p *policy) updateChild(name string) {
 	endpoints := p.groups[name]
 	if p.standby.limited[name] {
 		endpoints = p.standby.choose(endpoints)
 	}
-	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), p.labelsOf(name)))
+	labels := stateattr.Labels{Priority: p.title(name), Service: stateattr.ChannelOf(p.state).Services[name]}
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), labels))
 }
 
-// isLarge reports whether a child would make more connections than a standby may make.
 func (p *policy) isLarge(name string) bool {
 	endpoints := p.groups[name]
 	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
-// choose returns the endpoints to which a large standby connects: at least one in each locality.
-// The choice depends only on the seed and the addresses, so that it changes little when the list
-// changes.
+// choose takes at least one endpoint in each locality. The choice depends only on the seed and the
+// addresses, so it changes little when the list does.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	numbers := make(map[int]uint64, len(endpoints))
 	for i, e := range endpoints {
@@ -79,7 +73,6 @@ func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint
 	return selected
 }
 
-// limitStandby limits the endpoints of a child if the child is a large standby.
 func (p *policy) limitStandby(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.standby.limited[name] = true
@@ -88,9 +81,8 @@ func (p *policy) limitStandby(name string) {
 	}
 }
 
-// removeLimit gives a large standby all of its endpoints. It updates the child in a separate event,
-// after the current state has been published.
 func (p *policy) removeLimit(name string) {
+	// We publish the current state first, and update the child in a separate event.
 	if !p.standby.limited[name] {
 		return
 	}
@@ -103,9 +95,9 @@ func (p *policy) removeLimit(name string) {
 	})
 }
 
-// scheduleLimit limits a large standby again after ChildRetention. If the child is then in use or
-// not READY, scheduleLimit waits for the same time again.
 func (p *policy) scheduleLimit(name string) {
+	// After ChildRetention we limit a large standby again, or wait again if it is in use or not
+	// READY.
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
 		return
@@ -121,8 +113,8 @@ func (p *policy) scheduleLimit(name string) {
 	})
 }
 
-// removeLimitAfterFailure gives a standby all of its endpoints if the chosen endpoints have failed.
 func (p *policy) removeLimitAfterFailure(name string) {
+	// Only the endpoints that we chose may be bad, so try all of them.
 	if state, ok := p.core.State(name); !ok {
 		delete(p.standby.limited, name)
 	} else if state == core.TransientFailure {

@@ -8,19 +8,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/live"
 )
 
-// childStatus is the state of a child as logs and debug pages show it.
+// childStatus is what logs and debug pages show of a child.
 type childStatus struct {
 	state          core.State
 	since          time.Time
-	healthy        bool      // the child is READY or IDLE
-	unhealthySince time.Time // when healthy became false, or when the child was created
-	wasHealthy     bool      // healthy has changed from true to false at least once, so each later failback is "again"
+	unhealthySince time.Time // when the child was last READY or IDLE, or else was created
+	wasHealthy     bool      // READY or IDLE, and then no longer: the next failback is "again"
 	updated        bool      // an update ended its connections
 	lastFailure    string    // for debug pages: the last failure, kept until the child is READY
 }
 
-// updateStatus records the state of a child. During an update of the policy, it must be called
-// after the child's update, because that may return an error.
+// updateStatus must come after the child's update during an update of the policy: that may return
+// an error.
 func (p *policy) updateStatus(child string) {
 	state, exists := p.core.State(child)
 	status := p.statuses[child]
@@ -29,15 +28,13 @@ func (p *policy) updateStatus(child string) {
 		delete(p.statuses, child)
 		return
 	}
-	healthy := usable(state)
 	if status == nil {
-		p.statuses[child] = &childStatus{state: state, since: now, healthy: healthy, unhealthySince: now}
+		p.statuses[child] = &childStatus{state: state, since: now, unhealthySince: now}
 		return
 	}
-	if status.healthy && !healthy {
+	if usable(status.state) && !usable(state) {
 		status.unhealthySince, status.wasHealthy, status.updated = now, true, p.Updating()
 	}
-	status.healthy = healthy
 	if live.Enabled() {
 		status.lastFailure = p.currentProblem(child, state, status.lastFailure)
 	}
@@ -54,9 +51,8 @@ func (p *policy) updateStatus(child string) {
 	}
 }
 
-// currentProblem describes the problem of a child. While the child recovers, it returns previous,
-// which is the problem that the child had before.
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
+	// While the child recovers, we go on showing its previous problem.
 	switch state {
 	case core.TransientFailure:
 		return p.reasonOf(child).text

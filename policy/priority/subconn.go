@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// clientConn is the ClientConn of the children. With overflow, it marks their subchannels, so that a
-// pick knows its endpoint.
+// clientConn marks the children's subchannels with overflow, so that a pick knows its endpoint.
 type clientConn struct {
 	balancer.ClientConn
 	marks *atomic.Bool
@@ -41,16 +40,15 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return s, nil
 }
 
-// RemoveSubConn implements a deprecated method that some policies still call.
+// RemoveSubConn is deprecated, but some policies still call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// UpdateAddresses implements a deprecated method that some policies still call.
+// UpdateAddresses is deprecated, but some policies still call it.
 func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
 	sc.UpdateAddresses(addresses)
 }
 
-// subConn is a subchannel with what its endpoint's answers say. Below this policy, pickers return
-// it, and this policy's picker returns what is in it.
+// subConn is what pickers below this policy return. Our picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
 	below    func() *func(balancer.DoneInfo) // see EndWith
@@ -59,8 +57,8 @@ type subConn struct {
 	endpoint atomic.Pointer[shareEndpoint]
 }
 
-// shareEndpoint is a subchannel's endpoint in a share. A share has endpoints of its own, because an
-// update may turn Overflow off and on while the subchannels stay.
+// shareEndpoint is a subchannel's endpoint in a share. It goes with the share: an update may turn Overflow
+// off and on while the subchannels stay.
 type shareEndpoint struct {
 	share    *childShare
 	endpoint share.Endpoint // guarded by share
@@ -77,7 +75,6 @@ func (s *subConn) endpointIn(c *childShare) *share.Endpoint {
 	return &at.endpoint
 }
 
-// forget tells the share that the connection is lost.
 func (s *subConn) forget() {
 	if at := s.endpoint.Load(); at != nil {
 		at.share.with(func(share *share.Share, _ time.Duration) { share.Forget(&at.endpoint) })
@@ -90,8 +87,8 @@ func newSubConn(parents balancer.SubConn) *subConn {
 	return &subConn{SubConn: parents, below: func() *func(balancer.DoneInfo) { return &uncounted }}
 }
 
-// shared is the Done function of all untimed calls to a subchannel that begin between two changes of
-// the view. One for each call would cost more than the rest of a pick.
+// shared has one Done function for all untimed calls between two changes of the view. One for each
+// call would cost more than the rest of a pick.
 type shared struct {
 	view  *share.View // belongs to one share
 	below *func(balancer.DoneInfo)
@@ -107,9 +104,8 @@ func (s *subConn) untimed(c *childShare, view *share.View) func(balancer.DoneInf
 	return d.done
 }
 
-// isTimed reports whether a call is timed, which one of every calls is. The gaps are random, because
-// callers may take turns.
 func (s *subConn) isTimed(every uint32) bool {
+	// The gaps between timed calls are random, since callers may take turns.
 	left := s.left.Add(-1)
 	if left > 0 {
 		return false
@@ -127,8 +123,6 @@ func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 // EndWith implements shell.Ender.
 func (s *subConn) EndWith(below func() *func(balancer.DoneInfo)) { s.below = below }
 
-// unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it. It
-// also returns our subchannel, or nil.
 func unwrap(result balancer.PickResult) (balancer.PickResult, *subConn) {
 	s, ok := result.SubConn.(*subConn)
 	if !ok {

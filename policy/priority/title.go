@@ -7,13 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// maxNameLength is the approximate maximum length of a name in a title, in bytes.
-const maxNameLength = 80
+const maxNameLength = 80 // of a name in a title, in bytes; approximate
 
-// updateTitles gives each child a title: its number and its name at the source, such as "p0
-// us-east/a, us-east/b". If the source has no name for a child, the title contains the child's name
-// in the configuration. A child that is no longer a priority keeps its title.
 func (p *policy) updateTitles() {
+	// A title is a child's number and its name at the source, such as "p0 us-east/a, us-east/b", or
+	// its name in the configuration. A child that is no longer a priority keeps its title.
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
 	for child := range p.children {

@@ -27,8 +27,8 @@ type OutlierDetection struct {
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
-// MinInterval is the minimum of Interval. With many endpoints, shorter intervals would keep a CPU
-// core busy.
+// MinInterval is the minimum of Interval. With many endpoints, shorter ones would keep a CPU core
+// busy.
 const MinInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
@@ -63,7 +63,7 @@ func (c Code) Value() (code codes.Code, ok bool) {
 	return code, err == nil && code != codes.OK
 }
 
-// Ejects reports whether any ejection algorithm is configured.
+// Ejects is true if an ejection algorithm is configured.
 func (o *OutlierDetection) Ejects() bool {
 	return o.SuccessRateEjection != nil || o.FailurePercentageEjection != nil || o.ConsecutiveFailuresEjection != nil
 }
@@ -88,9 +88,9 @@ func (c *Code) check() error {
 	return nil
 }
 
-// BarePickFirst reports whether p is, or contains, a pick_first for several endpoints. Outlier
-// detection cannot eject such endpoints, because this pick_first does not listen to their health.
-// name consists of the name of the pick_first and the names of the policies above it.
+// BarePickFirst finds a pick_first for several endpoints in p. It does not listen to their health,
+// so outlier detection cannot eject them. name is the name of the pick_first and those of the
+// policies above it.
 func BarePickFirst(p Policy) (name string, found bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

@@ -63,7 +63,6 @@ type checker interface{ check() error }
 
 type decoder struct{ policy string }
 
-// decode decodes raw into v. path is the path of v in the configuration; errors contain it.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return withPath(path, u.UnmarshalJSON(raw))
@@ -90,7 +89,6 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 	return err
 }
 
-// kinds describes the expected JSON value for each Go kind, except for objects and lists.
 var kinds = map[reflect.Kind]string{
 	reflect.Bool:    "true or false",
 	reflect.Float64: "a number",
@@ -143,8 +141,6 @@ func (d decoder) decodeSlice(raw json.RawMessage, v reflect.Value, path string) 
 	return nil
 }
 
-// eachField calls decode for the fields of a JSON object in the order of their names, until one
-// fails.
 func eachField(raw json.RawMessage, path string, decode func(name string, raw json.RawMessage) error) error {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil || given == nil {
@@ -166,7 +162,7 @@ type field struct {
 	max     float64
 }
 
-// knownFields maps the types that have been decoded to their fields.
+// knownFields maps the types that we have decoded to their fields.
 var knownFields sync.Map
 
 func fields(t reflect.Type) []field {
@@ -191,7 +187,6 @@ func fields(t reflect.Type) []field {
 	return all
 }
 
-// check returns an error if v, the field's value, is out of range.
 func (f field) check(v reflect.Value) error {
 	if v.Type() == reflect.TypeFor[Policy]() && v.IsZero() {
 		return errors.New("none given, want " + wantList)
@@ -234,15 +229,14 @@ func excerpt(raw json.RawMessage) string {
 
 var logger = grpclog.Component("understudy")
 
-// loggedFields holds the unknown fields that have been logged. Each field is logged only once,
-// because a configuration is parsed repeatedly, and many localities may contain the same mistake.
+// loggedFields are logged once. We parse a configuration again and again, and many localities may
+// have the same mistake.
 var loggedFields = struct {
 	sync.Mutex
 	fields map[string]bool
 }{fields: make(map[string]bool)}
 
-// maxLoggedFields limits loggedFields, because a configuration can contain any number of unknown
-// names.
+// maxLoggedFields limits loggedFields: a configuration can have any number of unknown names.
 const maxLoggedFields = 1000
 
 func shouldLog(field string) bool {

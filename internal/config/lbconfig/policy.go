@@ -3,8 +3,8 @@
 // be modified. Package lbconfig also merges the user's service config with the load-balancing
 // configuration of a resolver.
 //
-// Every type survives a JSON round trip, because grpc-go's cds policy marshals parsed
-// configurations and parses them again.
+// Every type survives a JSON round trip: grpc-go's cds policy marshals parsed configurations and parses
+// them again.
 package lbconfig
 
 import (

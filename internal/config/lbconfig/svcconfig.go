@@ -17,9 +17,9 @@ func CheckServiceConfig(user string) error {
 }
 
 // MergeServiceConfig adds lbConfig to the service config user as its loadBalancingConfig, and
-// returns the result in JSON. gRPC itself does not merge service configs: the one from a resolver
-// replaces the user's, including retry policies and health checks. Therefore, each resolver sends a
-// merged service config. The errors are those of CheckServiceConfig.
+// returns the result in JSON. gRPC does not merge service configs: the one from a resolver replaces
+// the user's, with retry policies and health checks. So each of our resolvers sends a merged one.
+// The errors are those of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields := make(map[string]json.RawMessage)
 	if user != "" {

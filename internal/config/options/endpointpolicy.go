@@ -27,11 +27,11 @@ var imports = map[string]string{
 	"weighted_round_robin":       "google.golang.org/grpc/balancer/weightedroundrobin",
 }
 
-// perPriority has the policies that must see all endpoints of a priority in one list, because they
-// choose among all of them (gRFC A42).
+// perPriority policies choose among all endpoints of a priority, so they must see them in one list
+// (gRFC A42).
 var perPriority = map[string]bool{"ring_hash_experimental": true}
 
-// maxEndpointPolicy is the maximum length of the option in bytes.
+// maxEndpointPolicy is in bytes.
 const maxEndpointPolicy = 10_000
 
 // Split returns the name of the policy and its configuration, which is nil if there is none.
@@ -43,30 +43,29 @@ func (e EndpointPolicy) Split() (name string, config json.RawMessage) {
 	return name, json.RawMessage(e[len(name):])
 }
 
-// IsDefault reports whether this is our weighted_round_robin (gRFC A34). With a configuration, the
-// name means the policy of grpc-go.
+// IsDefault is true for our weighted_round_robin (gRFC A34). With a configuration, the name means
+// grpc-go's policy.
 func (e EndpointPolicy) IsDefault() bool { return e == "" || e == WeightedRoundRobin }
 
-// IsPickFirst reports whether this is pick_first, with or without a configuration.
+// IsPickFirst is true for pick_first, with or without a configuration.
 func (e EndpointPolicy) IsPickFirst() bool {
 	name, _ := e.Split()
 	return name == string(PickFirst)
 }
 
-// InOneList reports whether the endpoint policy gets all endpoints of a priority in one list.
-// Otherwise, each locality has a policy of its own.
+// InOneList is true if the endpoint policy gets all endpoints of a priority in one list. Otherwise,
+// each locality has a policy of its own.
 func (s Settings) InOneList() bool {
 	name, _ := s.EndpointPolicy.Split()
 	return s.PerPriority || perPriority[name]
 }
 
-// IgnoresWeights reports whether the policy is known to ignore the weights of endpoints.
+// IgnoresWeights is true if the policy is known to ignore the weights of endpoints.
 func (e EndpointPolicy) IgnoresWeights() bool {
 	name, _ := e.Split()
 	return !e.IsDefault() && (e.IsPickFirst() || imports[name] != "" && !perPriority[name])
 }
 
-// check asks the policy itself whether its configuration is valid.
 func (e EndpointPolicy) check() error {
 	name, config := e.Split()
 	switch {

@@ -45,7 +45,7 @@ type Builder interface {
 }
 
 // Make returns a builder for targets of scheme. parse is a discovery.Parser. Package join sets
-// Make, because this package must not import package join.
+// Make, as we must not import it here.
 var Make func(scheme string, parse any, given Program) Builder
 
 // NewReader returns a reader of targets. Package discovery sets NewReader.

@@ -90,8 +90,8 @@ type Option struct {
 	Check func(value any) error
 	// AllowZero allows 0 in targets, which means Never. If a program sets it, 0 means the default.
 	AllowZero bool
-	// Conflicts reports whether the option is set and cannot be combined with the endpoint policy, and
-	// ConflictReason is the reason. nil means that it can be.
+	// Conflicts is true if the option is set and cannot be combined with the endpoint policy, and
+	// ConflictReason says why. nil means that it can be.
 	Conflicts      func(Settings) bool
 	ConflictReason string
 
@@ -99,10 +99,10 @@ type Option struct {
 	Default, Range, Source string
 }
 
-// endpointPolicy is the name of the option that others conflict with.
+// endpointPolicy is the option that others conflict with.
 const endpointPolicy = "endpointPolicy"
 
-// longest is the limit of durations that have none.
+// longest is for durations without a limit of their own.
 const longest time.Duration = math.MaxInt64
 
 var table = []Option{

@@ -14,7 +14,6 @@ import (
 
 const wantDuration = "a duration such as 10s"
 
-// set sets f, the option's field, to the value of a parameter in a target.
 func (o Option) set(f reflect.Value, text string) (err error) {
 	var value any = text
 	want := "true or false"
@@ -45,7 +44,6 @@ func (o Option) set(f reflect.Value, text string) (err error) {
 	return nil
 }
 
-// within returns a check for numbers from least to most, which are described by want.
 func within[T int | time.Duration](least, most T, want string) func(any) error {
 	return func(value any) error {
 		if n := value.(T); n < least || n > most {

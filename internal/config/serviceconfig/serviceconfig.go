@@ -52,7 +52,6 @@ func Make(o Options) (string, error) {
 	return mergeFields(o.ServiceConfig, added)
 }
 
-// methodConfig returns an entry of methodConfig that makes o.RetryMethods retryable, or nil.
 func (o Options) methodConfig() (entry any, err error) {
 	type name struct {
 		Service string `json:"service"`
@@ -75,9 +74,8 @@ func (o Options) methodConfig() (entry any, err error) {
 // optionOfField maps fields of the service config to the options that set them.
 var optionOfField = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// mergeFields merges added into config. Entries of methodConfig are appended. It returns an error
-// if config already contains one of the other fields.
 func mergeFields(config string, added map[string]any) (string, error) {
+	// We append to methodConfig. Every other field must not be there yet.
 	all := make(map[string]json.RawMessage)
 	if config != "" {
 		if err := json.Unmarshal([]byte(config), &all); err != nil {
@@ -114,8 +112,7 @@ func mergeFields(config string, added map[string]any) (string, error) {
 	return string(merged), err
 }
 
-// Check validates config with a channel that never connects, because gRPC exports no
-// parser.
+// Check validates config with a channel that never connects: gRPC exports no parser.
 func Check(config string) error {
 	if config == "" {
 		return nil

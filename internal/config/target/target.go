@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// targets accepts targets and says what is wrong with the others. It advises only what it accepts:
+// targets accepts targets, and says what is wrong with the others. We advise only what we accept:
 //
 //	a:1,b:2                          accepted as failover:///a:1,b:2
 //	failover:///a:1?refresh=5s,b:2   accepted as failover:///a:1%3Frefresh=5s,b:2
@@ -82,11 +82,11 @@ func (t targets) check(target string, read bool) error {
 	return err
 }
 
-// literally returns a URL whose path has exactly the characters in target. gRPC's CanonicalTarget
-// prints paths without escapes and leaves out the query, so that a question mark in a list belongs
-// to an entry. In other targets it begins a query, because a mistaken parameter must not be taken
-// for a part of a name.
 func literally(target string) string {
+	// The path of the result has exactly the characters in target: gRPC's CanonicalTarget prints
+	// paths without escapes and leaves out the query. So a question mark in a list belongs to an
+	// entry. In other targets it begins a query: we must not take a mistaken parameter for a part
+	// of a name.
 	scheme, rest, _ := strings.Cut(target, ":")
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
@@ -101,7 +101,6 @@ func literally(target string) string {
 	return u.String()
 }
 
-// refuse returns the error for a target that has none of the schemes and is no list of host:port.
 func (t targets) refuse(target string) error {
 	scheme, rest, hasScheme := strings.Cut(target, ":")
 	if !hasScheme || strings.Contains(scheme, ",") {
@@ -134,8 +133,7 @@ func (t targets) forms() string {
 
 func shown(target string) string { return printable.Quote(printable.HideText(target)) }
 
-// advice returns target as an error may show it, or "" if the user could not copy it from there or
-// if it would not be accepted.
+// advice is "" if the user could not copy it, or if we would not accept it.
 func (t targets) advice(target string) string {
 	const maxLength = 200
 	text := printable.HideText(target)
@@ -152,7 +150,6 @@ func (t targets) advice(target string) string {
 	return text
 }
 
-// mended returns target as a list without the mistakes that problemOf finds, or as a file.
 func mended(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return "file://" + target
@@ -174,7 +171,6 @@ func mended(target string) string {
 	return listPrefix + list
 }
 
-// problemOf describes the first mistake in a list.
 func problemOf(list string) string {
 	hosts, _, _ := strings.Cut(list, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {
@@ -197,7 +193,6 @@ func problemOf(list string) string {
 	return "" // accept takes lists without a mistake
 }
 
-// withPort returns an entry with gRPC's default port if it lacks one.
 func withPort(entry string) string {
 	const port = "443"
 	ip := entry

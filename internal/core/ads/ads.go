@@ -1,8 +1,7 @@
-// Package ads is the state machine of an xDS client in the state-of-the-world variant. It decides
-// which resources to request, which responses to accept, and which resources to keep while the
-// stream is down. It handles one type of resource, on one stream at a time. A resource that is
-// missing from a response stays in use. The protocol requires this for endpoints, and gRFC A53
-// allows it for clusters.
+// Package ads is the state machine of an xDS client in the state-of-the-world variant. It decides what
+// we request, which responses we accept, and what we keep while the stream is down, for one type of
+// resource on one stream at a time. A resource that is missing from a response stays in use: the
+// protocol requires this for endpoints, and gRFC A53 allows it for clusters.
 //
 // The package has no goroutines, locks or clock. Each event is a method that returns the actions to
 // execute. It is not safe for concurrent use. The rules are those of the xDS transport protocol and
@@ -33,7 +32,7 @@ type Subscriptions struct {
 	subscribed       map[string]*subscription
 	timerCount       uint64
 	allResponseCount uint64
-	failure          error // the reason why the last stream ended without a response, or nil
+	failure          error // why the last stream ended without a response, or nil
 }
 
 type subscription struct {
@@ -41,7 +40,7 @@ type subscription struct {
 	good            *Resource // the last good version, without Parsed, or nil
 	err             error
 	timer           Timer
-	responsesBefore uint64 // the number of responses when the timer was started; it shows whether the server has responded since
+	responsesBefore uint64 // allResponseCount when the timer was started: has the server responded since?
 }
 
 // New returns an empty set of subscriptions.
@@ -52,26 +51,25 @@ func New() *Subscriptions {
 // Actions lists what to do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer // when one of these timers fires, Expired must be called
+	Start   []Timer // call Expired when one of them fires
 	Deliver []Resource
 	Fail    []Failure // resources without a good version
 	Kept    []Failure // resources with a good version whose update was rejected
 	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil
-	Later   bool      // Send may be delayed, because the server repeats a version that was already rejected
-	Renew   bool      // end the stream and open another one, which is not a failure
+	Later   bool      // Send may wait: the server repeats a version that we have rejected
+	Renew   bool      // end the stream and open another one, which is no failure
 }
 
-// Timer limits the wait for a resource. ID distinguishes the timer from earlier timers of the same
-// resource. Short means that the timer must be short, because the resource was missing before and
-// may arrive soon.
+// Timer limits the wait for a resource. ID tells it from earlier timers of the same resource. Short
+// is for a resource that was missing before, and may arrive soon.
 type Timer struct {
 	Name  string
 	ID    uint64
 	Short bool
 }
 
-// Resource is a resource in a response, or one that is delivered. Err is the reason why the resource
-// is invalid, or nil. Name is "" if the resource cannot be decoded.
+// Resource is a resource in a response, or one to deliver. Err is why it is invalid, or nil. Name
+// is "" if it cannot be decoded.
 type Resource struct {
 	Name    string
 	Body    []byte
@@ -80,9 +78,8 @@ type Resource struct {
 	Err     error
 }
 
-// Failure is the reason why a resource is not available. Err is ErrMissing if the server does not
-// have the resource, and ErrSilent if the server sent no response at all. After any other error,
-// the resource may still arrive.
+// Failure is why a resource is not available: ErrMissing if the server does not have it, ErrSilent
+// if the server has sent no response at all. After any other error, it may still arrive.
 type Failure struct {
 	Name string
 	Err  error
@@ -105,9 +102,8 @@ type Request struct {
 	responseCount uint64
 }
 
-// Replacing returns the request to send instead of r and unsent. unsent is an earlier request that
-// is still in the send queue, or nil. If r and unsent acknowledge the same response and unsent is a
-// NACK, the result is also a NACK.
+// Replacing returns what to send instead of r and unsent, an earlier request that is still in the
+// queue, or nil. A NACK stays one if both acknowledge the same response.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.responseCount != r.responseCount {
 		return r
@@ -122,11 +118,10 @@ func (s *Subscriptions) Names() []string {
 	return slices.Sorted(maps.Keys(s.subscribed))
 }
 
-// request returns a request for all subscribed resources. Before the first response on a stream,
-// the request has no version, although the protocol requires the last version. If the request had a
-// version, some servers would not respond unless a resource has changed, and would seem to hang.
-// Other servers would assume that the client has all resources, and would not send new ones.
 func (s *Subscriptions) request() *Request {
+	// The protocol wants the last version in the first request of a stream, too. We leave it out:
+	// with it, some servers do not respond before a resource changes, and seem to hang; others take
+	// it that we have everything, and send nothing new.
 	r := &Request{Names: s.Names(), Nonce: s.nonce, responseCount: s.responseCount}
 	if s.phase == streamAnswered {
 		r.Version = s.version

@@ -1,21 +1,19 @@
 package ads
 
-// Servers decides to which management servers a target subscribes, and which server's resources it
-// uses (gRFC A71). The servers are in order of preference. All resources in use come from one
-// server.
+// Servers decides to which management servers a target subscribes, and whose resources it uses (gRFC
+// A71). They are in order of preference, and all resources in use come from one of them:
 //
-// The client is always subscribed to the first server. It also subscribes to the next server when
-// the last server to which it is subscribed cannot be reached and has not sent all resources. When
-// a server has sent all resources, the client uses it, and ends its subscriptions to all later
-// servers.
+//	server 0              server 1   subscribed to  used
+//	Waiting                          0              none
+//	Waiting, unreachable  Waiting    0, 1           none
+//	Waiting, unreachable  HasAll     0, 1           1
+//	Waiting               HasAll     0, 1           1
+//	HasAll                           0              0
 //
-// gRFC A71 returns to an earlier server when this server sends its first resource. Servers waits
-// until no resource is missing and at least one resource is good, so that an incomplete server does
-// not replace a working one.
+// In the fourth row, gRFC A71 returns to server 0 with its first resource. We wait until no resource is
+// missing and at least one is good: an incomplete server must not replace a working one.
 type Servers struct {
-	// reachabilityOnly selects the rule of gRFC A95: the client subscribes to the next server when the
-	// last server is unreachable, even if no resource is missing.
-	reachabilityOnly bool
+	reachabilityOnly bool // as in gRFC A95, an unreachable server is enough to subscribe to the next one
 
 	states     []serverState
 	askedCount int
@@ -80,7 +78,6 @@ func (s *Servers) update() {
 	}
 }
 
-// isUsable reports whether the client can use server i, so that it does not need the later servers.
 func (s *Servers) isUsable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.unreachable:

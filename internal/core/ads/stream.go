@@ -23,13 +23,13 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Closed is called when the stream has ended. Watched resources stay in use. Other resources are
-// dropped, because the server no longer updates them.
+// Closed is called when the stream has ended. Watched resources stay in use. We drop the others,
+// which the server no longer updates.
 //
-// If the stream ends without a response, this is a failure, and err is the reason. After a
-// response, the end of the stream is not a failure, because servers end streams to rebalance their
-// clients (gRFC A57). err is nil if the client itself has renewed the stream. The timers continue:
-// if they were restarted, a server that ends each stream early would delay them forever.
+// err is why a stream has ended without a response, and nil if we have renewed it ourselves. After
+// a response, an end is no failure: servers end streams to rebalance their clients (gRFC A57). The
+// timers go on. If they started again, a server that ends each stream early could delay them
+// forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != streamAnswered && err != nil
@@ -51,9 +51,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// OtherResponse is called when a response with another type of resource arrives. The response shows
-// that the stream works, so resources that failed only because the last stream failed are pending
-// again.
+// OtherResponse is called when a response with another type of resource arrives. The stream works,
+// so what failed only with the last stream is pending again.
 func (s *Subscriptions) OtherResponse() {
 	s.anyResponse = true
 	s.allResponseCount++
@@ -103,15 +102,14 @@ func (s *Subscriptions) restartTimers(onlySilent bool) Actions {
 
 var errDuplicate = errors.New("the response contains it more than once")
 
-// Received is called when a response has arrived. Deliver contains the good resources that have
-// changed, even if other resources are invalid. Send is the ACK or NACK. Resources without a
-// subscription are ignored, and resources with the same name are rejected. A requested resource
-// that is not in the response stays pending, because a response need not be complete.
+// Received is called when a response has arrived. Deliver has the good resources that have changed,
+// even if others are invalid. Send is the ACK or NACK. We ignore resources without a subscription,
+// and reject those of the same name. What we requested and did not get stays pending: a response
+// need not be complete.
 //
-// Some servers repeat a response after a NACK. If the client replied to each response immediately,
-// both sides would be in a busy loop. If the version was already rejected, the field Later is
-// therefore set, and the NACK may be delayed. The NACK must be sent, because many servers send no
-// further response without it.
+// Some servers repeat a response after a NACK, and if we replied at once, both sides would be busy
+// forever. For a version that we have rejected before, Later is set: the NACK may wait, but must
+// be sent, as many servers send nothing more without it.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var rejections reasons
@@ -174,8 +172,7 @@ func (w *subscription) accept(a *Actions, r Resource) {
 	w.good, w.err = &r, nil
 }
 
-// These constants limit the number of invalid resources that a NACK lists, and the length of each
-// reason in bytes.
+// A NACK lists maxReasons invalid resources, each with maxReason bytes.
 const (
 	maxReasons = 20
 	maxReason  = 500

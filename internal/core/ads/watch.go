@@ -2,18 +2,17 @@ package ads
 
 import "errors"
 
-// These constants limit the number and the size of resources that stay subscribed without a
-// watcher.
+// Without a watcher, so many resources may stay subscribed.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of a resource. If the resource or its failure is known, it is in Deliver or
-// Fail. In this case, these fields are meant only for the new watcher.
+// Watch adds a watcher of a resource. Deliver or Fail then have what is known of it, for the new
+// watcher alone.
 //
-// mayArrive means that the resource may arrive soon, although it was missing when its last watcher
-// was removed. A short timer then delays its failure.
+// With mayArrive, a resource that was missing when its last watcher left may arrive soon: a short
+// timer delays its failure.
 func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	var a Actions
 	if w, ok := s.subscribed[name]; ok {
@@ -41,11 +40,10 @@ func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	return a
 }
 
-// Unwatch removes a watcher that was added with Watch. A resource without watchers stays subscribed
-// until the stream ends. If the client unsubscribed and later subscribed again, the server might not
-// send the resource again on the same stream: requests may be merged, an outdated request may be
-// ignored, and some servers do not send a resource twice. If too many resources have no watcher, the
-// stream is renewed.
+// Unwatch removes a watcher. A resource without watchers stays subscribed until the stream ends. If
+// we unsubscribed and subscribed again, we might never get it on the same stream: requests may be
+// merged, an outdated one may be ignored, and some servers send no resource twice. With too many
+// resources like that, we renew the stream.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w := s.subscribed[name]

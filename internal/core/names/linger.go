@@ -2,16 +2,15 @@ package names
 
 import "slices"
 
-// Lingering keeps values that are missing from a few consecutive answers. Some DNS servers return
-// only some of a name's addresses in each answer. Without Lingering, the client would close good
-// connections to the missing addresses. A copy is independent of the original.
-// Lingering is not safe for concurrent use.
+// Lingering keeps values that are missing from a few consecutive answers. Some DNS servers give only
+// some of a name's addresses each time, and without Lingering we would close good connections to the
+// others. A copy is independent of the original. Lingering is not safe for concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // number of consecutive answers without the value
+	misses int // answers in a row without the value
 }
 
 // Next adds an answer and returns the current values. It drops a value that the last maxMisses

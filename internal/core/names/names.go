@@ -20,7 +20,7 @@ import (
 )
 
 // Hold is how long an answer waits for names whose lookup has not ended. It is shorter than the
-// failover timeout, which limits a channel's wait for its first answer (docs/waits.md).
+// failover timeout, the most that a channel waits for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
@@ -48,10 +48,10 @@ type Set struct {
 	names       []Name
 	hasLiterals bool // the answer also contains addresses that need no lookup, such as IP addresses
 
-	pendingCount int  // number of names whose first lookup has not ended
-	failedCount  int  // number of names whose last lookup has failed
-	holdIsOver   bool // Hold is over
-	hasAnswered  bool // an answer has been passed on
+	pendingCount int // names whose first lookup has not ended
+	failedCount  int // names whose last lookup has failed
+	holdIsOver   bool
+	hasAnswered  bool
 }
 
 // New returns a set in which no name has a result. The names may contain addresses from an earlier
@@ -60,14 +60,14 @@ func New(names []Name, hasLiterals bool) *Set {
 	return &Set{names: names, hasLiterals: hasLiterals, pendingCount: len(names)}
 }
 
-// Found records the addresses that a lookup of name i has returned. It reports whether the state of
-// the name has changed.
+// Found is called when a lookup of name i has returned addresses. It returns true if that changes
+// the state of the name.
 func (s *Set) Found(i int, addresses []string) bool {
 	return s.record(i, Name{Addresses: addresses, hasResult: true})
 }
 
-// Failed records that a lookup of name i has failed. It reports whether the state of the name has
-// changed.
+// Failed is called when a lookup of name i has failed. It returns true if that changes the state of
+// the name.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
 	n.RecordFailure(now)
@@ -90,27 +90,26 @@ func (s *Set) record(i int, n Name) (changed bool) {
 	return !last.equal(n)
 }
 
-// equal reports whether two states of a name are equal. It does not compare Held, because Held
-// changes only if another field does.
 func (n Name) equal(other Name) bool {
+	// There is no need to compare Held: it changes only together with another field.
 	same := n.hasResult == other.hasResult && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }
 
-// Late is called when the time Hold is over. It reports whether some name has no result yet.
+// Late is called when Hold is over. It returns true if some name has no result yet.
 func (s *Set) Late() bool {
 	s.holdIsOver = true
 	return s.pendingCount > 0
 }
 
-// Ready reports whether it is time to pass on an answer or an error. Before Late is called, each
-// name needs a result. Afterwards, one result suffices, and none is needed if hasLiterals is set.
+// Ready is true when it is time to pass on an answer or an error. Before Late, each name needs a
+// result; afterwards one is enough, or none with hasLiterals.
 func (s *Set) Ready() bool {
 	return s.pendingCount == 0 || s.holdIsOver && (s.pendingCount < len(s.names) || s.hasLiterals)
 }
 
-// Fails reports whether to pass on an error instead of an answer. hasEndpoints means that the
-// answer would contain at least one endpoint.
+// Fails is true if an error is to be passed on instead of an answer. hasEndpoints means that the
+// answer would have at least one endpoint.
 func (s *Set) Fails(hasEndpoints bool) bool {
 	anySuccess := s.hasLiterals || s.pendingCount+s.failedCount < len(s.names)
 	if !hasEndpoints || !s.hasAnswered && !anySuccess || s.hasAnswered && s.failedCount == len(s.names) {
@@ -137,8 +136,8 @@ func (s *Set) Flaws(title func(i int) string) string {
 
 const maxFlaws = 4
 
-// DescribeFailures combines the errors of several lookups. It removes duplicates, and sorts the
-// errors because lookups may end in any order.
+// DescribeFailures combines the errors of several lookups, which may end in any order: it sorts the
+// errors, and drops duplicates.
 func DescribeFailures(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {

@@ -6,15 +6,12 @@ import (
 	"time"
 )
 
-// Action is an instruction to the policy. The policy executes the actions that a method of Core
-// returns in order, before it calls the next method.
+// Action is an instruction to the policy, which executes those of one event in order before it
+// passes on the next event.
 type Action struct {
-	Kind Kind
-	// Child is the name of the child that the action applies to. It is "" for PublishEmpty and
-	// MakeStandby.
-	Child string
-	// After is the duration of the timer to start. In PublishTimeout, it is the duration of the
-	// failover timer that has fired.
+	Kind  Kind
+	Child string // "" in PublishEmpty and CallStandbyDue
+	// After is the duration of the timer to start, or in PublishTimeout of the one that has fired.
 	After time.Duration
 }
 
@@ -23,20 +20,19 @@ type Kind int
 
 // The kinds of actions.
 const (
-	// Create builds a child. An Update follows.
-	Create Kind = iota
+	Create Kind = iota // an Update follows
 	// Update passes a child its configuration and endpoints. The policy calls Reported or Refused for
 	// each report of the child during the update, and then Updated.
 	Update
 	Destroy
 	ExitIdle
 
-	// MakeStandby asks the policy to publish its state and then to call StandbyDue, which creates a
-	// standby. Calls then do not wait for the creation.
-	MakeStandby
+	// CallStandbyDue asks for a call of StandbyDue once the policy has published its state, so that no
+	// RPC waits while we create a standby.
+	CallStandbyDue
 
-	// StartFailover starts the failover timer of a child, and StopFailover stops it. When the timer
-	// fires, the policy calls FailoverTimerFired. The next pair does the same for deactivation.
+	// StartFailover and StartDeactivation start timers. When they fire, the policy calls
+	// FailoverTimerFired or DeactivationTimerFired.
 	StartFailover
 	StopFailover
 	StartDeactivation

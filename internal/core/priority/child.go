@@ -2,30 +2,49 @@ package priority
 
 import "time"
 
+// A child counts as something else than it has reported if its failover timer has fired, or if it has
+// refused its last update:
+//
+//	reported           failover timer  refused  counts as          calls
+//	READY, IDLE        stopped         no       READY, IDLE        use it
+//	CONNECTING         running         no       CONNECTING         wait for it
+//	CONNECTING         stopped         no       CONNECTING         wait, if no priority is in the rows above
+//	CONNECTING         fired           no       TRANSIENT_FAILURE  use the next one, or get a TimeoutError
+//	TRANSIENT_FAILURE  stopped         no       TRANSIENT_FAILURE  use the next one, or get its error
+//	not READY, IDLE    any             yes      TRANSIENT_FAILURE  use the next one, or get the refusal
+//
+// The third row is a child that fails and connects again: A56 gives it time again only after it has
+// been READY or IDLE. A refusal leaves the timer alone, and ends with the next report or update.
 type child struct {
 	name string
 
-	reported State
-	// seenReadyOrIdle means that the child was READY or IDLE after its last failure. An expired
-	// failover timer counts as a failure.
-	seenReadyOrIdle bool
+	reported        State
+	seenReadyOrIdle bool // after its last failure; A56's name
 	wasReady        bool // at any time
+	refused         bool
+	exitIdleSent    bool // after its last report
 
-	// refused means that the child has refused its last update while it was neither READY nor IDLE,
-	// and has not reported since. The child then counts as TRANSIENT_FAILURE, but its timers and the
-	// field reported do not change.
-	refused bool
-
-	// failover is the state of the failover timer. After the timer has fired, the child counts as
-	// TRANSIENT_FAILURE until it reports a state other than CONNECTING.
 	failover        timer
 	failoverTimeout time.Duration
-
-	deactivation timer
-	removed      bool // the deactivation timer runs because the child is no longer configured
-
-	exitIdleSent bool // ExitIdle was returned for the child after its last report
+	lifetime        lifetime
 }
+
+type timer int
+
+const (
+	stopped timer = iota
+	running
+	fired
+)
+
+// A lifetime other than active means that the deactivation timer runs.
+type lifetime int
+
+const (
+	active      lifetime = iota
+	deactivated          // a higher priority is in use
+	removed              // from the configuration
+)
 
 // connectivityState is connectivity_state() in A56's pseudo-code.
 func (ch *child) connectivityState() State {
@@ -38,111 +57,81 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// hasTime reports whether calls may wait for a child to become READY: it is IDLE, or it is
-// connecting and its failover timer is running.
-func (ch *child) hasTime() bool {
-	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
+// publication works on a nil child, too: without priorities, no child is published.
+func (ch *child) publication() Kind {
+	switch {
+	case ch == nil:
+		return PublishEmpty
+	case ch.refused:
+		return PublishRefused
+	case ch.failover == fired:
+		return PublishTimeout
+	}
+	return Publish
 }
 
-// trackReport records a child's report and updates its timers (A56, "Child Connectivity State
-// Tracking").
-func (c *Core) trackReport(child *child, state State) {
-	before, refused := child.reported, child.refused
-	child.reported, child.refused, child.exitIdleSent = state, false, false
-	switch state {
-	case Ready, Idle:
-		child.seenReadyOrIdle = true
-		child.wasReady = child.wasReady || state == Ready
-		c.stopFailover(child)
-	case TransientFailure:
-		child.seenReadyOrIdle = false
-		c.stopFailover(child)
-	case Connecting:
-		if before != Connecting && child.seenReadyOrIdle {
-			c.startFailover(child)
-		}
-	}
-	if child == c.published && (refused || child.failover != fired) {
-		c.mustPublish = true
-	}
-}
-
-func (c *Core) refuse(child *child) {
-	child.refused = true
-	if child == c.published {
-		c.mustPublish = true
-	}
-}
-
-func (c *Core) expire(child *child) {
-	child.failover = fired
-	child.seenReadyOrIdle = false
-	if child == c.published && !child.refused {
-		c.mustPublish = true
-	}
-}
-
-func (c *Core) createChild(name string) *child {
+// create leaves the choice open until the child's first update is done (A56, "Algorithm for
+// Choosing a Priority"): the child may report its state in the middle of it.
+func (c *Core) create(name string) {
 	child := &child{name: name, reported: Connecting}
-	c.addAction(Create, name)
+	c.children[name], c.creating = child, child
+	c.add(Create, name, 0)
 	c.startFailover(child)
-	return child
-}
-
-// update adds the Update action of a child. If the child refused its previous update, this refusal
-// no longer counts.
-func (c *Core) update(child *child) {
-	child.refused = false
-	c.addAction(Update, child.name)
+	c.add(Update, name, 0)
 }
 
 func (c *Core) destroy(child *child) {
 	c.stopFailover(child)
 	c.maybeReactivate(child)
 	delete(c.children, child.name)
-	c.addAction(Destroy, child.name)
+	c.add(Destroy, child.name, 0)
 }
 
 func (c *Core) startFailover(child *child) {
 	child.failover = running
 	child.failoverTimeout = c.config.FailoverTimeout
-	c.addTimer(StartFailover, child, child.failoverTimeout)
+	c.add(StartFailover, child.name, child.failoverTimeout)
 }
 
 func (c *Core) stopFailover(child *child) {
 	if child.failover == running {
-		c.addAction(StopFailover, child.name)
+		c.add(StopFailover, child.name, 0)
 	}
 	child.failover = stopped
 }
 
-// deactivate starts the timer after which a child is destroyed (A56, "Child Lifetime Management").
-// A timer that is already running continues, unless the child has just been removed from the
-// configuration and removed children are kept for a shorter time.
-func (c *Core) deactivate(child *child, removed bool) {
+// deactivate lets a running timer go on (A56, "Child Lifetime Management"). It only starts it again
+// if a child that was deactivated is now removed, and that lets it go sooner.
+func (c *Core) deactivate(child *child, to lifetime) {
 	retention := c.config.ChildRetention
-	if removed {
+	if to == removed {
 		retention = c.config.RemovedChildRetention
 	}
-	shorter := removed && !child.removed && (retention < c.config.ChildRetention || retention == 0)
-	child.removed = removed
-	if child.deactivation == running {
-		if !shorter {
-			return
-		}
-		c.maybeReactivate(child)
+	sooner := child.lifetime == deactivated && to == removed && (retention < c.config.ChildRetention || retention == 0)
+	if child.lifetime != active && !sooner {
+		child.lifetime = to
+		return
 	}
+	c.maybeReactivate(child)
 	if retention == 0 {
 		c.destroy(child)
 		return
 	}
-	child.deactivation = running
-	c.addTimer(StartDeactivation, child, retention)
+	child.lifetime = to
+	c.add(StartDeactivation, child.name, retention)
 }
 
 func (c *Core) maybeReactivate(child *child) {
-	if child.deactivation == running {
-		c.addAction(StopDeactivation, child.name)
+	if child.lifetime != active {
+		c.add(StopDeactivation, child.name, 0)
 	}
-	child.deactivation = stopped
+	child.lifetime = active
+}
+
+// exitIdle asks a child at most once for each of its reports.
+func (c *Core) exitIdle(child *child) {
+	if child.connectivityState() == Idle && !child.exitIdleSent {
+		child.exitIdleSent = true
+		c.add(ExitIdle, child.name, 0)
+	}
 }

@@ -44,29 +44,31 @@ type Config struct {
 // Core is the state of one policy. Each event is a method that returns the actions to execute.
 // Events of a child that does not exist have no effect.
 type Core struct {
-	config     Config
-	configured map[string]bool
-	children   map[string]*child
-	actions    []Action
+	config   Config
+	children map[string]*child
+	actions  []Action
 
-	currentPriority  int    // index of the priority in use, or none
-	waitingFor       *child // a child that the current choice has created; the choice continues after the child's update
-	wantedBelow      string // the argument of Want
-	standbyRequested bool   // MakeStandby was returned, and StandbyDue has not been called since
+	updating bool   // between BeginUpdate and EndUpdate
+	creating *child // its first update is not done yet
 
-	published   *child // the child in use; nil before the first publication and after PublishEmpty
-	mustPublish bool   // the published state is out of date
-	updating    bool   // BeginUpdate was called, and EndUpdate was not called since
+	currentPriority  int    // index of the one in use, or none: from BeginUpdate until the next choice
+	wantedBelow      string // the argument of WantStandbyBelow
+	standbyRequested bool   // CallStandbyDue is on its way
+
+	published   *child // in use; nil before the first publication and after PublishEmpty
+	publishedAs Kind   // the kind of the last publication, or outdated
 }
 
 const none = -1
+
+const outdated Kind = -1 // since then, there may be another picker or error
 
 // New returns a core without a configuration.
 func New() *Core {
 	return &Core{children: make(map[string]*child), currentPriority: none}
 }
 
-// InUse returns the name of the child whose picker is published, or "".
+// InUse names the child whose picker is published, or "".
 func (c *Core) InUse() string {
 	if c.published == nil {
 		return ""
@@ -74,11 +76,10 @@ func (c *Core) InUse() string {
 	return c.published.name
 }
 
-// State returns the state that the choice of a priority assumes for a child, and whether the child
-// exists. The state is TRANSIENT_FAILURE if the failover timer of the child has fired or the child
-// has refused its update. Otherwise it is the last reported state, or CONNECTING before the first
-// report.
-func (c *Core) State(name string) (State, bool) {
+// State is what a child counts as in the choice of a priority: TRANSIENT_FAILURE if its failover timer
+// has fired or it has refused its update, else its last report, or CONNECTING before the first one. ok
+// is false if there is no such child.
+func (c *Core) State(name string) (state State, ok bool) {
 	child, ok := c.children[name]
 	if !ok {
 		return Idle, false
@@ -86,79 +87,98 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// HasTime reports whether calls may wait for a child: it is IDLE, or connecting and its failover
-// timer is running.
-func (c *Core) HasTime(name string) bool {
+// Awaited is true if calls may wait for a child: it is IDLE, or it is connecting and its failover
+// timer runs.
+func (c *Core) Awaited(name string) bool {
 	child, ok := c.children[name]
-	return ok && child.hasTime()
+	return ok && (child.connectivityState() == Idle || child.failoverTimerPending())
 }
 
-// Given returns the duration of the last failover timer that was started for a child.
-func (c *Core) Given(name string) time.Duration {
+// FailoverTimeout is the duration of the child's last failover timer.
+func (c *Core) FailoverTimeout(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.failoverTimeout
 	}
 	return 0
 }
 
-// BeginUpdate begins an update. It deactivates the children that are no longer configured, and
-// updates the others (A56, "Configuration Updates"). No priority is chosen before EndUpdate.
+// BeginUpdate deactivates the children that are no longer configured, and updates the others (A56,
+// "Configuration Updates"). We choose no priority before EndUpdate.
 func (c *Core) BeginUpdate(config Config) []Action {
 	c.updating = true
 	c.config = config
-	c.configured = make(map[string]bool, len(config.Children))
-	for _, name := range config.Children {
-		c.configured[name] = true
-	}
 	c.currentPriority = none
-	for _, name := range c.names() {
-		if !c.configured[name] {
-			c.deactivate(c.children[name], true)
-		} else {
-			c.children[name].removed = false
-			c.update(c.children[name])
+	for _, name := range slices.Sorted(maps.Keys(c.children)) { // for the same actions in each run
+		child := c.children[name]
+		if !slices.Contains(config.Children, name) {
+			c.deactivate(child, removed)
+			continue
 		}
+		if child.lifetime == removed {
+			child.lifetime = deactivated
+		}
+		child.refused = false
+		c.add(Update, name, 0)
 	}
 	return c.takeActions()
 }
 
-// EndUpdate ends an update and chooses a priority. The priority is published even if it was already
-// in use.
+// EndUpdate chooses a priority and publishes it, even if it was in use before.
 func (c *Core) EndUpdate() []Action {
-	c.updating, c.mustPublish = false, true
+	c.updating, c.publishedAs = false, outdated
 	return c.choose()
 }
 
 // Updated is called when an Update action was executed, after the calls of Reported or Refused for
-// the child's reports during the update. If a choice created the child, Updated continues that
-// choice.
+// the child's reports during the update. After the first update of a child, the choice that has
+// created it goes on.
 func (c *Core) Updated(name string) []Action {
-	if c.waitingFor == nil || c.waitingFor.name != name {
+	if c.creating == nil || c.creating.name != name {
 		return nil
 	}
-	c.waitingFor = nil
+	c.creating = nil
 	return c.choose()
 }
 
-// Reported is called when a child reports its state.
+// Reported is called when a child reports its state (A56, "Child Connectivity State Tracking").
 func (c *Core) Reported(name string, state State) []Action {
 	child, ok := c.children[name]
 	if !ok {
 		return nil
 	}
-	c.trackReport(child, state)
+	before := child.reported
+	child.reported, child.refused, child.exitIdleSent = state, false, false
+	switch state {
+	case Ready, Idle:
+		child.seenReadyOrIdle = true
+		child.wasReady = child.wasReady || state == Ready
+		c.stopFailover(child)
+	case TransientFailure:
+		child.seenReadyOrIdle = false
+		c.stopFailover(child)
+	case Connecting:
+		if before != Connecting && child.seenReadyOrIdle {
+			c.startFailover(child)
+		}
+	}
+	if child == c.published && child.publication() == Publish {
+		c.publishedAs = outdated // a new picker
+	}
 	return c.choose()
 }
 
-// Refused is called when a child has refused its update. If the last report of the child is READY
-// or IDLE, the refusal is ignored, and counts is false. Otherwise, the child counts as
-// TRANSIENT_FAILURE until its next report or update.
+// Refused is called when a child has refused its update. counts is false for a child that is READY or
+// IDLE: it goes on with what it has. Another one counts as TRANSIENT_FAILURE until its next report or
+// update.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
 		return false, nil
 	}
-	c.refuse(child)
+	child.refused = true
+	if child == c.published {
+		c.publishedAs = outdated // a new error
+	}
 	return true, c.choose()
 }
 
@@ -168,36 +188,24 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 	if !ok || child.failover != running {
 		return nil
 	}
-	c.expire(child)
+	child.failover = fired
+	child.seenReadyOrIdle = false // the child has failed
 	return c.choose()
 }
 
 // DeactivationTimerFired is called when the timer of StartDeactivation fires.
 func (c *Core) DeactivationTimerFired(name string) []Action {
 	child, ok := c.children[name]
-	if !ok || child.deactivation != running {
+	if !ok || child.lifetime == active {
 		return nil
 	}
-	child.deactivation = fired
+	child.lifetime = active // nothing to stop
 	c.destroy(child)
 	return c.takeActions()
 }
 
-// choose chooses a priority, unless an update is in progress or an earlier choice waits for the
-// update of a child that it has created. It returns the pending actions.
-func (c *Core) choose() []Action {
-	if !c.updating && c.waitingFor == nil {
-		c.choosePriority()
-	}
-	return c.takeActions()
-}
-
-func (c *Core) addAction(kind Kind, name string) {
-	c.actions = append(c.actions, Action{Kind: kind, Child: name})
-}
-
-func (c *Core) addTimer(kind Kind, child *child, after time.Duration) {
-	c.actions = append(c.actions, Action{Kind: kind, Child: child.name, After: after})
+func (c *Core) add(kind Kind, child string, after time.Duration) {
+	c.actions = append(c.actions, Action{Kind: kind, Child: child, After: after})
 }
 
 func (c *Core) takeActions() []Action {
@@ -205,7 +213,3 @@ func (c *Core) takeActions() []Action {
 	c.actions = nil
 	return actions
 }
-
-// names returns the names of all children. They are sorted so that the order of actions is
-// deterministic.
-func (c *Core) names() []string { return slices.Sorted(maps.Keys(c.children)) }

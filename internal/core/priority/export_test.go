@@ -8,7 +8,7 @@ func (c *Core) HasUsableHigher(name string) bool {
 		if p == name {
 			return false
 		}
-		if child := c.children[p]; child != nil && (child.connectivityState() == Ready || child.hasTime()) {
+		if child := c.children[p]; child != nil && (child.connectivityState() == Ready || c.Awaited(p)) {
 			return true
 		}
 	}

@@ -2,8 +2,19 @@ package priority
 
 import "slices"
 
-// lastStandby returns the lowest standby below inUse, the priority in use. If there is none, it
-// returns inUse. Want may ask for more standbys than Config.WarmStandby.
+// Standbys are connected before calls need them. p0 is in use and READY, WarmStandby is 1:
+//
+//	Priorities                         p0  p1  p2  p3  p4
+//	SourcePriorities                    0   1   1   2   2
+//	standbys                                x   x
+//	after WantStandbyBelow("p2")            x   x   x
+//	  and when p3 fails                     x   x   x   x
+//
+// We create them one by one, so that calls never wait for one: while a standby is missing, we ask for
+// a call of StandbyDue. A standby's failover timer runs as in A56: a standby may fail before it is
+// needed.
+
+// lastStandby returns inUse if there is none.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0
 	for p := inUse + 1; p < len(c.config.Priorities) && c.config.WarmStandby > 0; p++ {
@@ -18,9 +29,9 @@ func (c *Core) lastStandby(inUse int) int {
 	return max(last, c.lastWanted())
 }
 
-// Want asks for a standby below a child: the next priority that has not failed. Until the next call,
-// all priorities down to this one are kept. Want("") asks for none.
-func (c *Core) Want(below string) []Action {
+// WantStandbyBelow asks for a standby below a child: the next priority that has not failed. We keep
+// all priorities down to that one until the next call. "" asks for none.
+func (c *Core) WantStandbyBelow(below string) []Action {
 	if c.wantedBelow == below {
 		return nil
 	}
@@ -31,7 +42,6 @@ func (c *Core) Want(below string) []Action {
 	return c.choose()
 }
 
-// lastWanted returns the lowest priority that Want asks for, or none.
 func (c *Core) lastWanted() int {
 	last := slices.Index(c.config.Priorities, c.wantedBelow)
 	if last == none {
@@ -46,18 +56,11 @@ func (c *Core) lastWanted() int {
 	return last
 }
 
-// mayHaveStandbys reports whether the standbys of a priority are connected: it is READY or, with
-// overflow, at least connecting.
 func (c *Core) mayHaveStandbys(inUse int) bool {
 	state := c.stateOf(inUse)
 	return state == Ready || c.config.Overflow && state != Idle
 }
 
-// keepStandbys stops the deactivation timers of the standbys, and makes IDLE standbys connect. While
-// the priority in use is connecting, those that are not deactivated connect, too.
-//
-// The failover timer of a standby works as in A56: if it fires before calls need the standby, the
-// standby has failed.
 func (c *Core) keepStandbys(inUse int) {
 	for _, childName := range c.standbys(inUse) {
 		child, ok := c.children[childName]
@@ -67,33 +70,24 @@ func (c *Core) keepStandbys(inUse int) {
 		if c.mayHaveStandbys(inUse) {
 			c.maybeReactivate(child)
 		}
-		if c.stateOf(inUse) != Idle && child.deactivation != running {
+		if c.stateOf(inUse) != Idle && child.lifetime == active {
 			c.exitIdle(child)
 		}
 	}
 }
 
-func (c *Core) askForStandbys(inUse int) {
-	if c.missingStandby(inUse) != "" && !c.standbyRequested {
-		c.standbyRequested = true
-		c.addAction(MakeStandby, "")
-	}
-}
-
-// StandbyDue is called after a MakeStandby action, when the policy has published its state. It
-// creates one standby. After the update of this standby, Core requests the next standby.
+// StandbyDue creates one standby. After its update we ask for the next call.
 func (c *Core) StandbyDue() []Action {
 	c.standbyRequested = false
-	if c.updating || c.waitingFor != nil || c.currentPriority == none {
+	if c.creating != nil || c.currentPriority == none {
 		return nil
 	}
 	if name := c.missingStandby(c.currentPriority); name != "" {
-		c.makeChild(name)
+		c.create(name)
 	}
 	return c.takeActions()
 }
 
-// missingStandby returns the name of the next standby to create, or "".
 func (c *Core) missingStandby(inUse int) string {
 	if !c.mayHaveStandbys(inUse) {
 		return ""
@@ -106,20 +100,13 @@ func (c *Core) missingStandby(inUse int) string {
 	return ""
 }
 
-// Standby reports whether a child is connected only in case that a higher priority fails.
+// Standby is true if a child is connected only in case that a higher priority fails. An update has no
+// standbys until it ends.
 func (c *Core) Standby(name string) bool {
-	return !c.updating && c.currentPriority != none && c.mayHaveStandbys(c.currentPriority) &&
+	return c.currentPriority != none && c.mayHaveStandbys(c.currentPriority) &&
 		slices.Contains(c.standbys(c.currentPriority), name)
 }
 
 func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
-}
-
-// exitIdle makes an IDLE child connect. It adds at most one action after each report of the child.
-func (c *Core) exitIdle(child *child) {
-	if child.connectivityState() == Idle && !child.exitIdleSent {
-		child.exitIdleSent = true
-		c.addAction(ExitIdle, child.name)
-	}
 }

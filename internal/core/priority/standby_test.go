@@ -17,8 +17,8 @@ func TestNoStandbyAfterAllPrioritiesAreRemoved(t *testing.T) {
 	c.EndUpdate()
 	c.Updated("a")
 	actions := c.Reported("a", core.Ready)
-	if !slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.MakeStandby }) {
-		t.Fatalf("a is READY: got %v, want a MakeStandby action", actions)
+	if !slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.CallStandbyDue }) {
+		t.Fatalf("a is READY: got %v, want CallStandbyDue", actions)
 	}
 	c.BeginUpdate(scenario.DefaultConfig())
 	c.EndUpdate()
@@ -38,7 +38,7 @@ func TestStandbyIsRequestedOnce(t *testing.T) {
 	c.Updated("a")
 	c.Reported("a", core.Ready) // requests b
 	for _, action := range c.Reported("a", core.Ready) {
-		if action.Kind == core.MakeStandby {
+		if action.Kind == core.CallStandbyDue {
 			t.Error("b was requested twice")
 		}
 	}

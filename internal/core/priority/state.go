@@ -24,11 +24,3 @@ func (s State) String() string {
 	}
 	return "INVALID_STATE"
 }
-
-type timer int
-
-const (
-	stopped timer = iota
-	running
-	fired
-)

@@ -148,7 +148,7 @@ func (t *target) execute(actions []core.Action) {
 			t.children[a.Child] = &fakeChild{}
 		case core.Update:
 			t.updateChild(a.Child)
-		case core.MakeStandby:
+		case core.CallStandbyDue:
 			t.standbyRequested = true
 		case core.Destroy:
 			delete(t.children, a.Child)

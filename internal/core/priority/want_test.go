@@ -23,7 +23,7 @@ func (d *driven) do(actions []core.Action) {
 			d.children = append(d.children, a.Child)
 		case core.Update:
 			d.do(d.Updated(a.Child))
-		case core.MakeStandby:
+		case core.CallStandbyDue:
 			d.do(d.StandbyDue())
 		case core.StartDeactivation:
 			d.leaving = append(d.leaving, a.Child)
@@ -48,43 +48,43 @@ func (d *driven) want(t *testing.T, children, leaving string) {
 
 // While a priority cannot carry its calls, the next one that has not failed is connected. It is kept
 // until nobody wants it, and then for the retention.
-func TestWant(t *testing.T) {
+func TestWantStandbyBelow(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b", "c", "d")
 	config.ChildRetention = time.Minute
 	d := &driven{Core: core.New()}
-	d.do(d.Want("")) // before the first update
+	d.do(d.WantStandbyBelow("")) // before the first update
 	d.do(d.BeginUpdate(config))
 	d.do(d.EndUpdate())
 	d.do(d.Reported("a", core.Ready))
 	d.want(t, "a", "")
-	d.do(d.Want("a"))
+	d.do(d.WantStandbyBelow("a"))
 	d.want(t, "ab", "")
 	d.do(d.Reported("b", core.TransientFailure))
 	d.want(t, "abc", "")
 	d.do(d.Reported("c", core.Ready))
-	d.do(d.Want("c"))
+	d.do(d.WantStandbyBelow("c"))
 	d.want(t, "abcd", "")
-	d.do(d.Want("a"))
+	d.do(d.WantStandbyBelow("a"))
 	d.want(t, "abcd", "d")
-	d.do(d.Want(""))
+	d.do(d.WantStandbyBelow(""))
 	d.want(t, "abcd", "dbc")
-	d.do(d.Want("c"))
+	d.do(d.WantStandbyBelow("c"))
 	d.want(t, "abcd", "")
-	d.do(d.Want("gone"))
+	d.do(d.WantStandbyBelow("gone"))
 	d.want(t, "abcd", "bcd")
-	d.do(d.Want("d")) // the last one
+	d.do(d.WantStandbyBelow("d")) // the last one
 	d.want(t, "abcd", "")
 }
 
-func TestHasTime(t *testing.T) {
+func TestAwaited(t *testing.T) {
 	d := &driven{Core: core.New()}
 	d.do(d.BeginUpdate(scenario.DefaultConfig("a", "b")))
 	d.do(d.EndUpdate())
-	if !d.HasTime("a") || d.HasTime("b") {
+	if !d.Awaited("a") || d.Awaited("b") {
 		t.Error("a is connecting and has time; b does not exist")
 	}
 	d.do(d.FailoverTimerFired("a"))
-	if d.HasTime("a") || !d.HasTime("b") {
+	if d.Awaited("a") || !d.Awaited("b") {
 		t.Error("the time of a is over, that of b begins")
 	}
 }

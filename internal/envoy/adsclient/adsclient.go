@@ -1,7 +1,11 @@
 // Package adsclient keeps one ADS stream to each xDS management server, shared by all channels of
-// the process. It can use several servers for a target, in order of preference. Package core/ads
-// decides which requests are sent and which server is used. This package implements connections,
-// backoff, timers and the decoding of resources.
+// the process. Package core/ads decides what we request and which of several servers we use; here
+// are connections, backoff, timers and decoding. From a channel down to the wire:
+//
+//	Following   what one target needs, and from which servers    one per channel
+//	view        its resources on one server                      one per Following and server
+//	client      the stream to a server, and its watchers         one per server and process
+//	topic       the subscriptions to one type of resource        two per client
 package adsclient
 
 import (
@@ -102,9 +106,8 @@ func (s Server) key() key {
 	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.Network}
 }
 
-// clients holds the clients in use. The first user of a client opens the stream, and the recorder of
-// this user receives the metrics of the stream. The stream is closed when the last user has released
-// the client.
+// clients are shared. The first user of one opens its stream and lends it a metrics recorder; the
+// last one closes it.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {

@@ -16,13 +16,12 @@ import (
 // (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// shortMissingAfter replaces missingAfter for a resource that was already missing, if a response
-// with clusters arrived less than shortMissingAfter ago. A server that has the endpoints of a
-// cluster sends them soon after the cluster.
+// shortMissingAfter is for a resource that was missing before, if clusters arrived that short ago:
+// a server that has the endpoints of a cluster sends them soon after it.
 const shortMissingAfter = 500 * time.Millisecond
 
-// client maintains the stream to one server. Fields that change after newClient are guarded by
-// serial, unless noted otherwise.
+// client keeps the stream to one server. serial guards what changes after newClient, unless noted
+// otherwise.
 type client struct {
 	server   Server
 	key      key
@@ -35,7 +34,7 @@ type client struct {
 	topics       [2]*topic // one for each of types
 	current      *stream   // nil between streams
 	answered     bool      // a response has arrived on the current stream
-	ended        time.Time // when the last stream with a response ended; zero until then, and while such a stream is open
+	ended        time.Time // when the last stream with a response ended; zero while one is open, and before
 	attempts     int       // streams since the last response, for the backoff
 	pings        pings
 	second       secondStream
@@ -107,8 +106,7 @@ func (c *client) endOutages() {
 	c.outage = nil
 }
 
-// lastMessage returns when the server last sent a message. While a stream with a response is open,
-// this is the current time.
+// lastMessage is now if the current stream has had a response.
 func (c *client) lastMessage() (last time.Time) {
 	c.serial.Do(func() { last = c.ended })
 	if last.IsZero() {

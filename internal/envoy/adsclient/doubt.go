@@ -10,10 +10,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// A server that disappears without closing the connection cannot be distinguished from a server
-// that has no updates. But when endpoints fail, a working server usually sends new endpoints soon.
-// If no response arrives, the client opens a second stream. The client keeps the stream on which a
-// response arrives first. docs/waits.md lists these durations.
+// We cannot tell a server that is gone without closing its connection from one that has no updates.
+// But when endpoints fail, a working server usually sends new ones soon. If it does not, we open a
+// second stream, and keep the one that gets a response first:
+//
+//	0 s        last response
+//	10 s       an endpoint fails: wait until 30 s, and up to 10 s more
+//	30 - 40 s  still silent: open a second stream
+//	+15 s      no response there either: close it, and the first one stays
+//
+// See docs/waits.md for these durations.
 const (
 	quietFor             = 30 * time.Second // silence of the current stream before a second one is opened
 	quietJitter          = 10 * time.Second // spreads the reconnections of a server's clients
@@ -25,8 +31,6 @@ var (
 	errNoResponse = fmt.Errorf("no answer within %v", missingAfter)
 )
 
-// secondStream holds the state of the second stream, which the client opens if the current stream
-// may be dead.
 type secondStream struct {
 	lastResponse time.Time    // when the current stream last received a response
 	lastAttempt  time.Time    // when a second stream was last opened
@@ -34,7 +38,6 @@ type secondStream struct {
 	stream       *stream      // a second stream that waits for a response, or nil
 }
 
-// cancelSecond closes the second stream, or stops the timer that would open it.
 func (c *client) cancelSecond() {
 	c.second.timer.Stop()
 	if c.second.stream != nil {
@@ -43,11 +46,9 @@ func (c *client) cancelSecond() {
 	}
 }
 
-// endpointsFailed starts a timer that opens a second stream if the current stream stays silent. It
-// acts on the first failure, because endpoints may report only one failure. A response on the
-// current stream stops the timer. A stream with frequent keepalive pings needs no second stream,
-// because the pings detect a dead server.
 func (c *client) endpointsFailed() {
+	// We act on the first failure, since endpoints may report only one. A stream with frequent
+	// pings needs none of this: the pings find out if the server is gone.
 	c.serial.Do(func() {
 		second := &c.second
 		if !c.answered || c.current.frequentPings || second.timer.Runs() || second.stream != nil {
@@ -75,7 +76,6 @@ func (c *client) requestOnSecond(s *stream) {
 	}
 }
 
-// takeOver replaces the current stream by the second stream, whose first response has arrived.
 func (c *client) takeOver(s *stream) {
 	c.second.stream = nil
 	c.current.cancel(errTakenOver)

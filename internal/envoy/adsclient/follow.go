@@ -77,8 +77,6 @@ type Following struct {
 	lastOutageUsed int     // index of the server in use when that outage was reported
 }
 
-// updateViews opens and closes views, so that each of the first
-// g.order.SubscribedCount() servers has a view.
 func (g *Following) updateViews() {
 	for len(g.views) > g.order.SubscribedCount() {
 		last := len(g.views) - 1
@@ -115,8 +113,8 @@ func (g *Following) LastMessage() time.Time {
 	return last
 }
 
-// EndpointsFailed reports that connections to endpoints of the target have failed. If the stream of
-// a server with subscriptions is silent, a second stream to this server is then opened.
+// EndpointsFailed is called when connections to endpoints of the target have failed. To each server
+// whose stream is silent we then open a second stream.
 func (g *Following) EndpointsFailed() {
 	g.serial.Do(func() {
 		for _, v := range g.views {
@@ -125,9 +123,8 @@ func (g *Following) EndpointsFailed() {
 	})
 }
 
-// shown returns the index of the server whose snapshot the follower must receive, or -1. This is
-// the server in use. Before any server has sent all resources, it is the first server that has sent
-// a valid resource.
+// shown is the server in use or, before any server has sent everything, the first one with
+// something valid.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -176,12 +173,10 @@ func (g *Following) log(used int) {
 	}
 }
 
-// noSnapshotReason combines the errors of all subscribed servers. It returns "" if a server has not
-// reported an error yet.
 func (g *Following) noSnapshotReason() string {
 	var texts []string
 	for i, v := range g.views {
-		if v.err == nil {
+		if v.err == nil { // this one may still have it
 			return ""
 		}
 		text := v.err.Error()
@@ -193,9 +188,8 @@ func (g *Following) noSnapshotReason() string {
 	return strings.Join(texts, "; ")
 }
 
-// outage returns the outage of the server in use or, if that server is reachable, of the first
-// unreachable server before it. A partial outage of the server in use does not count.
 func (g *Following) outage() (o *Outage, isInUse bool) {
+	// We look at the server in use first, and then at the ones before it.
 	for i, v := range append([]*view{g.views[g.used]}, g.views[:g.used]...) {
 		if o := v.outage; o != nil && !o.recovered.Load() && (i > 0 || !o.partial) {
 			return o, i == 0
@@ -204,7 +198,6 @@ func (g *Following) outage() (o *Outage, isInUse bool) {
 	return nil, false
 }
 
-// notifyOutage reports a changed outage to the follower.
 func (g *Following) notifyOutage() {
 	if g.used < 0 {
 		return

@@ -16,9 +16,9 @@ import (
 // wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received applies a response on s. If s is a second stream, it becomes the current one. received
-// returns after the watchers have been notified. A type that was never requested is not rejected.
 func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pingHeaders []string) {
+	// If s is the second stream, this response makes it the current one. We ignore a type that we
+	// never requested, instead of rejecting it.
 	t := c.topic(response.GetTypeUrl())
 	var resources []ads.Resource
 	if t != nil {
@@ -28,7 +28,7 @@ func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pi
 	}
 	c.serial.Do(func() {
 		if s.ctx.Err() != nil {
-			return // s has been replaced or closed in the meantime
+			return // replaced or closed in the meantime
 		}
 		if s == c.second.stream && t != nil && s.requested[t.index] != nil {
 			c.takeOver(s)
@@ -38,7 +38,11 @@ func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pi
 			c.cancelSecond()
 		}
 		if t == nil || s != c.current {
-			c.countIgnored(response.GetTypeUrl())
+			c.count(responsesMetric, 1)
+			if typeURL := response.GetTypeUrl(); typeURL != c.ignoredType {
+				c.ignoredType = typeURL
+				logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
+			}
 			return
 		}
 		c.apply(t, response, resources, pingHeaders)
@@ -53,7 +57,10 @@ func (c *client) apply(t *topic, response *discoveryv3.DiscoveryResponse, resour
 		c.handleFirst(pingHeaders)
 	}
 	for _, other := range c.topics {
-		other.serverResponded()
+		for _, silence := range other.silences {
+			silence.recovered.Store(true)
+		}
+		other.execute(other.subs.ServerResponds())
 		other.subs.OtherResponse()
 	}
 	a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), resources)
@@ -72,8 +79,6 @@ func (c *client) apply(t *topic, response *discoveryv3.DiscoveryResponse, resour
 	c.endOutages()
 }
 
-// handleFirst handles the first response on the current stream. If the response ends an outage,
-// handleFirst restarts the timeouts of the resources that have not arrived.
 func (c *client) handleFirst(pingHeaders []string) {
 	c.answered, c.ended, c.attempts = true, time.Time{}, 0
 	c.count(connectedMetric, 1)
@@ -81,22 +86,11 @@ func (c *client) handleFirst(pingHeaders []string) {
 	if c.outage == nil {
 		return
 	}
-	for _, t := range c.topics {
+	for _, t := range c.topics { // after an outage, what has not arrived gets its time again
 		t.execute(t.subs.RestartTimers())
 	}
 }
 
-// countIgnored counts a response that is ignored because of its type. It logs the type unless the
-// last ignored response had the same type.
-func (c *client) countIgnored(typeURL string) {
-	if typeURL != c.ignoredType {
-		c.ignoredType = typeURL
-		logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
-	}
-	c.count(responsesMetric, 1)
-}
-
-// decode returns a resource of a response. Its field Parsed is a *Resource if the resource is valid.
 func (t *topic) decode(packed *anypb.Any) ads.Resource {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// stream is an ADS stream with its own connection. The next stream gets a new connection, because
-// gRPC's backoff for connections would be added to the backoff for streams.
+// stream has a connection of its own: gRPC's backoff for connections would come on top of ours for
+// streams.
 type stream struct {
 	ctx           context.Context
 	cancel        context.CancelCauseFunc // the cause is why the stream ended
@@ -34,13 +34,13 @@ func (c *client) newStream(frequentPings bool) *stream {
 	return &stream{ctx: ctx, cancel: cancel, mailboxes: newMailboxes(), frequentPings: frequentPings}
 }
 
-// run runs s. If s is the current stream when it ends, run opens one stream after another. As
-// elsewhere in gRPC, the backoff counts from the beginning of an attempt. If a stream has lasted
-// longer than its backoff, the next stream is therefore opened at once.
 func (c *client) run(s *stream) {
+	// When the current stream ends, we open the next one. As elsewhere in gRPC, the backoff counts
+	// from the beginning of an attempt, so after a stream that has lasted longer than that we
+	// connect at once.
 	for c.ctx.Err() == nil {
 		start, isCurrent := time.Now(), false
-		// The errors of calls contain this text, so it must be short and printable.
+		// This text becomes part of the errors of calls: short and printable.
 		s.cancel(errors.New(printable.Text(printable.Brief(c.serve(s).Error()))))
 		c.serial.Do(func() { isCurrent = c.streamEnded(s, context.Cause(s.ctx)) })
 		if !isCurrent {
@@ -55,7 +55,6 @@ func (c *client) run(s *stream) {
 	}
 }
 
-// serve opens a stream, and returns why it has ended.
 func (c *client) serve(s *stream) error {
 	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(s.frequentPings)...)
 	if err != nil {
@@ -86,9 +85,7 @@ func (c *client) serve(s *stream) error {
 
 var errRenewed = errors.New("replaced, to unsubscribe from clusters that nobody watches")
 
-// streamEnded handles the end of a stream. It reports whether this was the current stream, so that
-// the caller must open another one.
-func (c *client) streamEnded(s *stream, err error) bool {
+func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 	if s == c.second.stream && c.ctx.Err() == nil {
 		c.cancelSecond()
 		logger.Infof("eds: second stream to %s: %v; the first one stays in use", c.server.URI, err)
@@ -124,9 +121,8 @@ func (c *client) streamEnded(s *stream, err error) bool {
 	return true
 }
 
-// requestAll makes s the current stream and sends the requests for all subscriptions on it, except
-// those that were already sent on it.
 func (c *client) requestAll(s *stream) {
+	// If s was a second stream, it has sent some requests already, and we do not repeat these.
 	c.current = s
 	for i, t := range c.topics {
 		a := t.subs.Opened()
@@ -155,10 +151,9 @@ func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
 	return append(options, c.server.DialOptions...)
 }
 
-// send sends the requests from the mailboxes until the stream ends. It runs on its own goroutine,
-// because Send blocks while the server does not read. It ignores errors of Send, because Recv
-// returns more detailed ones.
 func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
+	// Send blocks while the server does not read, so we call it on a goroutine of its own. We can
+	// ignore its errors: Recv returns more detailed ones.
 	node := c.server.Node // sent only in the first request
 	for {
 		i, r := s.mailboxes.take(s.ctx)
@@ -182,12 +177,12 @@ func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_Stre
 	}
 }
 
-// mailbox holds the next request of a topic. A new request replaces an unsent one, because each
-// request lists all subscriptions and acknowledges the last response. The mailbox therefore holds
-// at most one request, even if the server does not read.
+// mailbox holds the next request of a topic. Each request lists all subscriptions and acknowledges
+// the last response, so a new one can replace an unsent one: one is enough, even if the server
+// never reads.
 type mailbox chan *ads.Request
 
-// put replaces the request in the mailbox. It must not be called concurrently.
+// put must not be called concurrently.
 func (m mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m:
@@ -201,7 +196,6 @@ type mailboxes [2]mailbox
 
 func newMailboxes() mailboxes { return mailboxes{make(mailbox, 1), make(mailbox, 1)} }
 
-// take returns the next request and the index of its topic, or nil when ctx is done.
 func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	select {
 	case r := <-m[0]:
@@ -213,15 +207,13 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header by which a server allows a ping every 30 s. The command understudy serve
-// sends it.
+// With this header a server allows a ping every 30 s; understudy serve sends it.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
 )
 
-// pings determines how often the client pings the server on streams that it opens from now on. The
-// interval of a connection cannot be changed.
+// pings is for the streams that we open from now on: a connection cannot change its interval.
 type pings int
 
 const (
@@ -232,12 +224,11 @@ const (
 
 var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
-// applyPingHeader applies the ping header of a stream. A change of the interval needs a new stream.
-// If the server no longer allows frequent pings, the stream is renewed at once, before the server
-// closes the connection. If the server begins to allow them, the stream is renewed after 1 to 5
-// minutes, so that the clients of a server do not all reconnect at the same time. A second stream
-// always starts with the long interval.
 func (c *client) applyPingHeader(s *stream, values []string) {
+	// A change of the interval needs a new stream. If the server no longer allows frequent pings,
+	// we renew at once, before it closes the connection. If it begins to allow them, we wait 1 to 5
+	// minutes, so that its clients do not all reconnect at the same time. A second stream always
+	// starts with the long interval.
 	allowed := len(values) == 1 && values[0] == pingValue
 	switch {
 	case c.pings == pingsFrequent && !allowed:

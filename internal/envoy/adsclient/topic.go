@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// topic holds the subscriptions to the resources of one type. client.serial guards all fields.
+// topic has the subscriptions to resources of one type. client.serial guards it.
 type topic struct {
 	*Type
 	index         int // in client.topics
@@ -29,12 +29,10 @@ type topic struct {
 	delivered     map[string]weak.Pointer[Resource] // the last parsed version; only watchers should keep it in memory
 	warnTTL       sync.Once
 
-	// silences has an entry for each resource that the server has not sent although it is reachable:
-	// the server has sent nothing since the resource was requested.
+	// silences are of a server that is reachable, but has sent nothing since we requested a resource.
 	silences map[string]*Outage
 }
 
-// watch subscribes to a resource until cancel is called.
 func (c *client) watch(typ *Type, name string, w Watcher) (cancel func()) {
 	if !utf8.ValidString(name) { // a request with an invalid name would end the stream of all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", typ.noun, name, c.server.URI), true)
@@ -66,10 +64,9 @@ func (t *topic) unwatch(name string, w Watcher) {
 	t.execute(t.subs.Unwatch(name))
 }
 
-// rejectedError is an error about a rejected resource. The metrics count such errors separately.
 type rejectedError struct{ error }
 
-// Refused implements the interface of discovery.Refused.
+// Refused tells discovery and its metrics that an error is about a rejected resource.
 func (rejectedError) Refused() bool { return true }
 
 func (t *topic) execute(a ads.Actions) {
@@ -88,8 +85,7 @@ func (t *topic) execute(a ads.Actions) {
 		t.deliver(d)
 	}
 	for _, f := range a.Fail {
-		// The error must not wrap f.Err: if f.Err is a status error, gRPC would fail calls with this
-		// status, including wait-for-ready calls.
+		// We do not wrap f.Err: with a status, gRPC would fail even calls that wait for ready.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = rejectedError{err}
@@ -112,12 +108,10 @@ func (t *topic) execute(a ads.Actions) {
 	}
 }
 
-// repeatedNACKDelay is the delay of a NACK for a version that was already rejected (docs/waits.md).
-const repeatedNACKDelay = 5 * time.Second
+const repeatedNACKDelay = 5 * time.Second // of a NACK for a version that we have rejected before (docs/waits.md)
 
-// send puts a request into the mailbox. If later is true, it does so after repeatedNACKDelay. The
-// request replaces an already delayed request, and the timer of that request continues to run.
 func (t *topic) send(r *ads.Request, later bool) {
+	// If a request is delayed already, this one takes its place and its timer.
 	r = r.Replacing(t.delayed)
 	if !later {
 		t.dropDelayed()
@@ -135,16 +129,14 @@ func (t *topic) dropDelayed() {
 	t.delay.Stop()
 }
 
-// deliver passes a resource to watchers. The client keeps only the encoded resource, which is ten
-// times smaller than the parsed one. A later watcher gets the same parsed resource if another
-// watcher still holds it.
 func (t *topic) deliver(d ads.Resource) {
+	// We keep only the encoded resource, which is ten times smaller than the parsed one. A later
+	// watcher gets the same parsed one if another watcher still holds it.
 	r, _ := d.Parsed.(*Resource)
 	if r == nil {
 		r = t.delivered[d.Name].Value()
 	}
 	if r == nil {
-		// The resource was decoded successfully before, so an error is not expected.
 		again := t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body})
 		if again.Err != nil {
 			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
@@ -160,11 +152,12 @@ func (t *topic) deliver(d ads.Resource) {
 
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// expired handles the timeout of a resource. If the server has sent no response for missingAfter,
-// it counts as unreachable for all watchers. If its last response arrived before the request for
-// the resource, it counts as unreachable for the watchers of this resource only. Otherwise, the
-// server does not have the resource.
 func (t *topic) expired(timer ads.Timer) {
+	// What has not arrived in time:
+	//
+	//	no response for 15 s              the server is unreachable, for all watchers
+	//	none since we asked for this one  it is unreachable, for the watchers of this one
+	//	others                            the server does not have it
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
@@ -191,13 +184,4 @@ func (t *topic) notifyLost(name string, o *Outage) {
 	for w := range t.watchers[name] {
 		w.Lost(o)
 	}
-}
-
-// serverResponded is called when a response of any type has arrived, before the response is
-// applied.
-func (t *topic) serverResponded() {
-	for _, o := range t.silences {
-		o.recovered.Store(true)
-	}
-	t.execute(t.subs.ServerResponds())
 }

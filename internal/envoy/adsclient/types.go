@@ -12,8 +12,8 @@ import (
 // Type is a resource type.
 type Type struct {
 	url   string
-	noun  string // name of the resource type in errors
-	field string // name of the field with the resource's name
+	noun  string // in errors
+	field string // holds the resource's name
 	empty proto.Message
 }
 

@@ -28,7 +28,7 @@ type Needs struct {
 	For                 any // arbitrary data, copied to Snapshot.For
 }
 
-// view holds the subscriptions of a target on one server, and the states of their resources.
+// view is a target's resources on one server.
 type view struct {
 	*Following
 	client  *client
@@ -54,8 +54,6 @@ type viewedResource struct {
 	cancel       func()
 }
 
-// update is called for a new view and after each change of a resource. It subscribes to the resources
-// that the target needs now, and ends the other subscriptions.
 func (v *view) update() {
 	needs := v.target.Needs(v.snapshot().Clusters)
 	v.changed, v.needed = true, needs.For
@@ -90,9 +88,9 @@ func (v *view) close() {
 	clients.release(v.client)
 }
 
-// availability returns ads.Waiting if a needed resource has not arrived yet, ads.HasAll if there
-// are valid endpoints or whole is set, and ads.HasNone otherwise.
 func (v *view) availability(whole bool) ads.Completeness {
+	// Without valid endpoints, a rejected resource counts as not received, since the server may
+	// send a better one.
 	waiting, rejected, good := false, false, whole
 	for key, r := range v.resources {
 		_, isRejected := errors.AsType[rejectedError](r.state.Err)
@@ -101,7 +99,7 @@ func (v *view) availability(whole bool) ads.Completeness {
 		good = good || r.state.Good != nil && key.Type == Endpoints
 	}
 	switch {
-	case waiting || rejected && !good: // without valid endpoints, a rejected resource counts as not received
+	case waiting || rejected && !good:
 		return ads.Waiting
 	case good:
 		return ads.HasAll
@@ -121,8 +119,8 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// enqueue queues an update, because a Watcher must not block.
 func (r *viewedResource) enqueue(update func(v *view)) {
+	// A Watcher must not block, so we queue the update.
 	v := r.view
 	v.serial.Enqueue(func() {
 		if !r.unsubscribed {

@@ -26,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p has the fields that this value of the option prefer needs.
+// Serves is true if p has what this value of the option prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "zone":
@@ -37,13 +37,13 @@ func (p Location) Serves(prefer string) bool {
 	return true
 }
 
-// SameZone reports whether both locations are in the same zone. Zones with the same name in
-// different regions are different zones.
+// SameZone is true if both are in the same zone. Two zones of the same name in different regions
+// are not.
 func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
 
-// SameRegion reports whether both regions are known and equal.
+// SameRegion is true if both regions are known and equal.
 func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.Region == other.Region }
 
 // Of returns the client's location. It reads fields that are empty in given from environment
@@ -60,7 +60,7 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 	return given.Or(Location{Zone: read("UNDERSTUDY_ZONE"), Region: read("UNDERSTUDY_REGION"), Node: read("UNDERSTUDY_NODE")}), notes
 }
 
-// maxNameLength is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
+// maxNameLength is in bytes. Kubernetes and cloud providers allow 63.
 const maxNameLength = 256
 
 // Check validates the name of a region, zone or node.

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// authorityPunctuation lists the characters other than letters and digits that an authority may
-// contain (RFC 3986, sections 2.2, 2.3 and 3.2).
+// authorityPunctuation is what an authority may contain besides letters and digits (RFC 3986,
+// sections 2.2, 2.3 and 3.2).
 const authorityPunctuation = "-._~!$&'()*+,;=:@[]"
 
-// EncodeAuthority percent-encodes the bytes of name that an authority must not contain. A
-// resolver.AuthorityOverrider needs it, because gRPC does not encode its result.
+// EncodeAuthority percent-encodes the bytes of name that an authority must not contain. gRPC does
+// not do this for the result of a resolver.AuthorityOverrider.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

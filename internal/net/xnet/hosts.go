@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// IsHostList reports whether target is a list of host:port with port numbers, perhaps with a query.
+// IsHostList is true for a list of host:port with port numbers, perhaps with a query.
 func IsHostList(target string) bool {
 	hosts, _, _ := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {

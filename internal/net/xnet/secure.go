@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// IsLoopback reports whether a host:port has a loopback address or the host name localhost.
+// IsLoopback is true for a host:port with a loopback address, or with the host name localhost.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

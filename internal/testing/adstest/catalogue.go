@@ -85,7 +85,6 @@ func (c *Catalogue) Serve(s *Stream) error {
 	}
 }
 
-// send sends the named resources that it has not sent yet, or that have changed since.
 func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]proto.Message, nonce *int) error {
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: fmt.Sprint(*nonce), Nonce: fmt.Sprint(*nonce)}
 	c.mu.Lock()

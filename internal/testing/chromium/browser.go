@@ -78,8 +78,6 @@ func findBrowser() (string, error) {
 	return "", fmt.Errorf("no browser found, want one of %q in PATH", names)
 }
 
-// start starts the browser process, which reads commands from file descriptor 3 and writes messages
-// to file descriptor 4.
 func (b *Browser) start() error {
 	commandReader, commandWriter, err := os.Pipe()
 	if err != nil {
@@ -111,7 +109,6 @@ func (b *Browser) Close() error {
 	return os.RemoveAll(b.dir)
 }
 
-// read reads the browser's messages, each of which ends with a zero byte, and handles them.
 func (b *Browser) read(messages io.Reader) {
 	reader := bufio.NewReader(messages)
 	for {

@@ -156,7 +156,6 @@ func (s *Server) serveTCP() {
 	}
 }
 
-// serveConn serves a TCP connection, on which each message is preceded by its length.
 func (s *Server) serveConn(c net.Conn) {
 	for {
 		var length [2]byte
@@ -209,8 +208,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response. It omits the records if truncate is set, or if the response is too long
-// for UDP.
+// pack omits the records if truncate is set, or if the response is too long for UDP.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

@@ -46,10 +46,9 @@ func Builder(scheme string, opts ...Option) options.Builder {
 	return options.BuilderFor(scheme, withDummySource(opts))
 }
 
-// withDummySource adds a source option that has no effect. Builders with source options share no
-// stored answers with other builders. This isolates the tests of a package, which run in one
-// process and use the same targets.
 func withDummySource(opts []Option) options.Program {
+	// Builders with source options share no stored answers with other builders. This isolates the
+	// tests of a package, which run in one process and use the same targets.
 	p := Program(opts...)
 	p.Sources = append(p.Sources, struct{}{})
 	return p

@@ -150,9 +150,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin returns the resource version at which a watch begins, or the status code and body of an
-// error. The caller must hold the lock.
 func (s *Server) begin(r *http.Request) (next, code int, reason string) {
+	// The caller must hold the lock.
 	version := r.URL.Query().Get("resourceVersion")
 	next, err := strconv.Atoi(version)
 	switch {

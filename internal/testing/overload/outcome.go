@@ -100,7 +100,6 @@ func (o Outcome) finished(moves int) Outcome {
 	return o
 }
 
-// recovery returns when the first three seconds begin in which less than 2 % of the calls are lost.
 func (o *Outcome) recovery() time.Duration {
 	end := int(o.world.Trouble.To.Seconds())
 	for i := end; i+3 <= int(o.world.Length.Seconds()); i++ {

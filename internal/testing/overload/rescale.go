@@ -45,9 +45,8 @@ func (w World) Rescaled(seed uint64) World {
 	return w.stretched(length, service*deadline)
 }
 
-// stretched multiplies the times of the world, but not those of its servers. A pause is shorter
-// than the deadline, and follows it.
 func (w World) stretched(by, pause float64) World {
+	// A pause is shorter than the deadline, and follows it.
 	longer := func(t time.Duration) time.Duration { return time.Duration(float64(t) * by) }
 	span := func(s Span) Span { return Span{longer(s.From), longer(s.To)} }
 	w.Length, w.From, w.Trouble, w.Spike.Span = longer(w.Length), longer(w.From), span(w.Trouble), span(w.Spike.Span)

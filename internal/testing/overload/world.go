@@ -81,7 +81,6 @@ type Bounds struct {
 	Kept       bool          // no call is lost that is not refused by a server or expires in one
 }
 
-// played returns what the model plays, with the options of Recommended().
 func (w World) played() rehearse.World {
 	policy := rehearse.Recommended()
 	policy.FailoverTimeout = w.FailoverTimeout
@@ -109,7 +108,6 @@ func same(n int, s Server) (list []Server) {
 	return list
 }
 
-// fifo is a server that does 20 calls a second with each worker.
 func fifo(workers int) Server { return Server{Workers: workers, Service: 50 * time.Millisecond} }
 
 func each(servers ...Server) (priorities [][]Server) {

@@ -16,7 +16,6 @@ func Worlds() []World {
 	return list
 }
 
-// grid has steady loads of 0.9 to 2.5 times what the first priority can do.
 func grid() (list []World) {
 	kinds := []struct {
 		name   string
@@ -47,7 +46,6 @@ func grid() (list []World) {
 	return list
 }
 
-// steady has other steady loads.
 func steady() []World {
 	list := []World{
 		{Name: "300/s, LIFO", Load: 300, Priorities: each(lifo, lifo)},
@@ -94,7 +92,6 @@ var (
 
 func twenties() [][]Server { return [][]Server{same(20, fifo(1)), same(20, fifo(1))} }
 
-// spikes are over within twice their length after they end, or three times with one priority.
 func spikes() []World {
 	spike := func(name string, load, high float64, priorities [][]Server) World {
 		span := Span{20 * time.Second, 30 * time.Second}
@@ -118,7 +115,6 @@ func from20(length int, priority, server int, f Fault) []Event {
 	return []Event{{From: 20 * time.Second, To: time.Duration(20+length) * time.Second, Priority: priority, Server: server, Fault: f}}
 }
 
-// outages are faults of a whole priority, or of several.
 func outages() []World {
 	fault := func(name string, f Fault, load float64, clients int, priorities [][]Server, want Bounds) World {
 		return World{Name: name, Load: load, Clients: clients, Priorities: priorities, Events: from20(30, 0, all, f), Trouble: Span{20 * time.Second, 50 * time.Second}, Length: 100 * time.Second, Want: want}
@@ -189,7 +185,6 @@ func slow() []World {
 	}
 }
 
-// calm has worlds in which nothing is wrong with a priority as a whole.
 func calm() []World {
 	fine := func(w World, elsewhere float64) World {
 		w.Want.None, w.Want.Elsewhere = true, elsewhere
@@ -226,7 +221,6 @@ func calm() []World {
 	}
 }
 
-// connections has worlds in which servers lose their connections.
 func connections() []World {
 	restarts := flaps(10, 3, 63, Down)
 	hangs := Event{From: 20 * time.Second, To: 80 * time.Second, Server: all, Fault: Hang}

@@ -88,7 +88,6 @@ func (c *child) track(r Report) {
 	c.reported, c.updateErr, c.exitIdleCalled = r, "", false
 }
 
-// setUpdateError handles an error that the child returned from its update.
 func (c *child) setUpdateError(err string) {
 	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {

@@ -30,7 +30,6 @@ func (m *Model) ChoosePriority() {
 	m.SetCurrentPriority(chosen, state == Ready || state == Idle)
 }
 
-// choiceOfA56 returns the priority to which ChoosePriority of the pseudo-code switches.
 func (m *Model) choiceOfA56() int {
 	for priority, childName := range m.config.Priorities {
 		if m.children[childName] == nil {
@@ -54,8 +53,6 @@ func (m *Model) choiceOfA56() int {
 	return len(m.config.Priorities) - 1
 }
 
-// waitsForFirstConnection reports whether a priority is in use, was never READY, and may still
-// connect.
 func (m *Model) waitsForFirstConnection(priority int) bool {
 	c := m.children[m.config.Priorities[priority]]
 	return c.name == m.childInUse && !c.wasReady && c.FailoverTimerPending()
@@ -88,8 +85,8 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(fmt.Sprintf("%d %d", child.number, child.revision), child.picker())
 }
 
-// choose chooses a priority and creates the missing standbys. It does nothing while a configuration
-// update is being applied, and when a child that choose itself updates reports a state.
+// choose does nothing while a configuration update is being applied, and when a child that choose
+// itself updates reports a state.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -107,9 +104,9 @@ func (m *Model) choose() {
 	}
 }
 
-// updateState publishes a state. id identifies the state and its child. Unlike the pseudo-code of
-// gRFC A56, updateState publishes an unchanged state again only after a configuration update.
 func (m *Model) updateState(id string, r Report) {
+	// Unlike the pseudo-code of gRFC A56, updateState publishes an unchanged state again only after
+	// a configuration update.
 	if id != m.published || m.forcePublish {
 		m.publish(r)
 	}

@@ -22,9 +22,9 @@ func (c *child) Deactivate(retention time.Duration) {
 	}
 }
 
-// remove deactivates a child that is no longer configured. If the child is already deactivated and
-// RemovedChildRetention is shorter than ChildRetention, the retention timer starts again.
 func (c *child) remove() {
+	// If the child is already deactivated and RemovedChildRetention is shorter than ChildRetention,
+	// the retention timer starts again.
 	retention := c.model.config.RemovedChildRetention
 	switch {
 	case c.deactivated() && c.model.Rows["p-removed-deactivated"]:

@@ -16,8 +16,6 @@ func (m *Model) standbys() []string {
 	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
-// sourcePriority returns the priority of the source that a priority of the policy is a near group
-// of.
 func (m *Model) sourcePriority(priority int) int {
 	if m.config.SourcePriorities == nil {
 		return priority
@@ -25,13 +23,11 @@ func (m *Model) sourcePriority(priority int) int {
 	return m.config.SourcePriorities[priority]
 }
 
-// connectsStandbys reports whether standbys are connected beside the child in use.
 func (m *Model) connectsStandbys(inUse *child) bool {
 	state := inUse.connectivityState()
 	return state == Ready || m.config.Overflow && state != Idle
 }
 
-// keepStandbys reactivates deactivated standbys, and makes IDLE standbys connect.
 func (m *Model) keepStandbys(inUse *child) {
 	for _, name := range m.standbys() {
 		standby := m.children[name]
@@ -47,8 +43,7 @@ func (m *Model) keepStandbys(inUse *child) {
 	}
 }
 
-// startStandby creates the highest standby without a child. It reports whether it created a child.
-func (m *Model) startStandby() bool {
+func (m *Model) startStandby() (created bool) {
 	inUse := m.children[m.childInUse]
 	if inUse == nil || !m.connectsStandbys(inUse) {
 		return false

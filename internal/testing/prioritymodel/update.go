@@ -43,9 +43,9 @@ func (m *Model) EndUpdate() []string {
 	return errors
 }
 
-// updateChildren iterates over the existing children. If update is set, it updates those that are
-// configured; if remove is set, it removes the others.
 func (m *Model) updateChildren(update, remove bool) {
+	// If update is set, it updates those that are configured; if remove is set, it removes the
+	// others.
 	for _, name := range m.names() {
 		c := m.children[name]
 		config, configured := m.config.Children[name]
@@ -111,9 +111,8 @@ func (c *child) Update() {
 	}
 }
 
-// updateFailed handles the error that a child returned from its update. The states that the child
-// reported during the update have already been handled.
 func (c *child) updateFailed(err string) {
+	// The states that the child reported during the update have already been handled.
 	m := c.model
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
 	c.policies.Refused(err)
@@ -135,9 +134,8 @@ func (c *child) setUpdateErrorLater(err string) {
 	}
 }
 
-// policyReport records a report of a policy. The model handles the report at once or, if delay is
-// set, in the next call of drain.
 func (m *Model) policyReport(c *child, s *Stub, r Report, delay bool) {
+	// The model handles the report at once or, if delay is set, in the next call of drain.
 	s.LastReport = r
 	if delay {
 		m.delayed = append(m.delayed, func() { m.reported(c, s, r) })

@@ -102,9 +102,8 @@ func drawUpdate(t *rapid.T, overflow bool) Step {
 	}
 }
 
-// drawGroups randomly splits the source's priorities into near groups, each of which is a priority
-// of the policy. It returns the source's priority for each priority of the policy, or nil if
-// nothing is split.
+// drawGroups returns the source's priority for each priority of the policy, or nil if nothing is
+// split.
 func drawGroups(t *rapid.T, priorities int) (sourcePriorities []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil

@@ -64,7 +64,6 @@ func (d *a56) update() string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// input returns what children do if the event makes the policy update them, and the endpoints.
 func (d *a56) input() string {
 	var lines []string
 	for i := range d.r.IntN(3) {

@@ -84,7 +84,6 @@ func (s *apiServer) get(name string) kubeSlice {
 	return s.slices[name]
 }
 
-// set stores an EndpointSlice, and reports whether this changed the stored one.
 func (s *apiServer) set(name string, slice kubeSlice) bool {
 	s.mu.Lock()
 	before, known := s.slices[name]
@@ -102,8 +101,8 @@ func (s *apiServer) set(name string, slice kubeSlice) bool {
 	return true
 }
 
-// serves reports whether a Service has an EndpointSlice. The caller holds the lock.
 func (s *apiServer) serves(service string) bool {
+	// The caller holds the lock.
 	for _, sl := range s.slices {
 		if sl.service == service {
 			return true
@@ -112,7 +111,6 @@ func (s *apiServer) serves(service string) bool {
 	return false
 }
 
-// servesFor returns for how long a Service has had EndpointSlices, or 0 if it has none.
 func (s *apiServer) servesFor(service string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +127,8 @@ func (s *apiServer) remove(name string) {
 	})
 }
 
-// add appends an event to the log. The caller holds the lock.
 func (s *apiServer) add(kind, name string, slice kubeSlice) {
+	// The caller holds the lock.
 	s.version++
 	s.log = append(s.log, apiEvent{s.version, slice.service, eventText(kind, slice.json(name, s.version))})
 }
@@ -147,7 +145,7 @@ func bookmarkText(version int, initial bool) string {
 	return eventText("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"%s}}`, version, annotations))
 }
 
-// compact discards all versions except the last one. The caller holds the lock.
+// compact needs the lock.
 func (s *apiServer) compact() { s.oldest, s.log = s.version, nil }
 
 func (s *apiServer) fail(t apiFault) string {
@@ -162,8 +160,8 @@ func (s *apiServer) fail(t apiFault) string {
 	return t.String()
 }
 
-// restore ends the fault. Requests that got no response during apiSilent then continue.
 func (s *apiServer) restore() {
+	// Requests that got no response during apiSilent then continue.
 	s.change(func() {
 		if s.fault == apiReplaced {
 			s.version -= 100_000
@@ -173,7 +171,6 @@ func (s *apiServer) restore() {
 	})
 }
 
-// current returns the current fault and epoch, and a channel that is closed at the next change.
 func (s *apiServer) current() (t apiFault, epoch int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,9 +221,8 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// errorResponse returns the status code and the text of the error response to a request, or code 0
-// if the request succeeds. The caller holds the lock.
 func (s *apiServer) errorResponse(t apiFault, r *http.Request, version int) (code int, text string) {
+	// The caller holds the lock.
 	switch {
 	case t == apiBusy:
 		return http.StatusTooManyRequests, `{"message":"too many requests, please try again later"}`
@@ -250,8 +246,8 @@ func newResponse(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// drawWatchTime returns the random duration of a new watch. The caller holds the lock.
 func (s *apiServer) drawWatchTime() time.Duration {
+	// The caller holds the lock.
 	if s.fault == apiEndsWatches || s.fault == apiCompacts {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
 	}
@@ -266,8 +262,8 @@ type apiWatch struct {
 	deadline    time.Time
 }
 
-// objects returns the EndpointSlices of the watched Services in JSON. The caller holds the lock.
 func (w *apiWatch) objects() (texts []string) {
+	// The caller holds the lock.
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if sl := w.slices[name]; slices.Contains(w.services, sl.service) {
 			texts = append(texts, sl.json(name, w.version))
@@ -276,7 +272,6 @@ func (w *apiWatch) objects() (texts []string) {
 	return texts
 }
 
-// run writes text, and then the events of the watched Services, to body until the watch ends.
 func (w *apiWatch) run(ctx context.Context, body *io.PipeWriter, text string) {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	defer stop()
@@ -329,9 +324,8 @@ func (w *apiWatch) takeEvents() (text string) {
 	return w.takeEventsLocked()
 }
 
-// takeEventsLocked returns the events that the watch has not sent, and marks them as sent. The
-// caller holds the lock.
 func (w *apiWatch) takeEventsLocked() (text string) {
+	// The caller holds the lock.
 	for _, e := range w.log {
 		if e.version > w.sentVersion {
 			if w.sentVersion = e.version; slices.Contains(w.services, e.service) {
@@ -342,8 +336,7 @@ func (w *apiWatch) takeEventsLocked() (text string) {
 	return text
 }
 
-// bookmark returns the events that the watch has not sent, followed by a bookmark. It returns ""
-// while the watch waits for a version that does not exist yet.
+// bookmark returns "" while the watch waits for a version that does not exist yet.
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -199,7 +199,6 @@ func (b *Backend) handleStay(_ any, stream grpc.ServerStream) error {
 	return waitFor(stream.Context(), time.After(length.AsDuration()))
 }
 
-// delayReply waits until the backend replies to a call, and returns the error of the reply.
 func (b *Backend) delayReply(ctx context.Context) error {
 	b.onCall(b.Address)
 	b.mu.Lock()
@@ -224,7 +223,7 @@ func (b *Backend) delayReply(ctx context.Context) error {
 	return nil
 }
 
-// waitFor waits for an event. It returns an error if ctx ends first.
+// waitFor returns an error if ctx ends first.
 func waitFor[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

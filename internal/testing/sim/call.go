@@ -35,7 +35,6 @@ func (c *call) lastAttempt() (string, time.Time) {
 	return c.address, c.sentAt
 }
 
-// invoke calls the unary method of a backend and returns the response.
 func (c *call) invoke(cc *grpc.ClientConn, deadline time.Duration, waitForReady bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
 	defer cancel()
@@ -46,9 +45,8 @@ func (c *call) invoke(cc *grpc.ClientConn, deadline time.Duration, waitForReady 
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
-// openStream opens a stream and waits for its first message. The backend ends the stream after
-// length.
 func (c *call) openStream(ctx context.Context, cc *grpc.ClientConn, length time.Duration, waitForReady bool) (grpc.ClientStream, error) {
+	// The backend ends the stream after length.
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(waitForReady))
 	if err != nil {

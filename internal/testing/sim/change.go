@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// affectsPriorityInUse reports whether a change of a backend may change the priority in use.
-// Backends of lower priorities cannot change it. The caller holds the lock.
 func (w *World) affectsPriorityInUse(address string) bool {
+	// Backends of lower priorities cannot change it. The caller holds the lock.
 	return w.priorityInUse < 0 || slices.Contains(w.vitalAddresses, address)
 }
 
@@ -26,9 +25,8 @@ func (w *World) publish(truth EndpointSet) {
 	w.source.Publish(truth)
 }
 
-// updateAffectsPriorityInUse reports whether an update may change the priority in use. It ignores
-// changes of lower priorities and, unless the source keeps empty priorities, it also ignores empty
-// priorities. The caller holds the lock.
+// updateAffectsPriorityInUse ignores changes of lower priorities and, unless the source keeps empty
+// priorities, it also ignores empty priorities. The caller holds the lock.
 func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) || !slices.Equal(w.knownTruth.detections(), truth.detections()) {
 		return true
@@ -51,15 +49,13 @@ func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	return !slices.Equal(usedPriorities(w.knownTruth, n), usedPriorities(truth, n))
 }
 
-// partlyServing reports whether only some localities of a priority have usable endpoints. This
-// happens while the Kubernetes controller writes the Services of the priority one after the other.
+// partlyServing happens while the Kubernetes controller writes the Services of the priority one
+// after the other.
 func (t Tier) partlyServing() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
-// endpointsByLocality returns one string for each locality of a priority that lists its usable
-// endpoints.
 func (t Tier) endpointsByLocality() []string {
 	var lists []string
 	for _, l := range t {
@@ -80,8 +76,6 @@ func (t EndpointSet) serving() []string {
 	return all
 }
 
-// received records an update of the channel, and reports whether it is identical to the last
-// update.
 func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (identical bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,9 +119,8 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 	return identical
 }
 
-// checkAnnounced checks that the log has announced the size of an update. While the channel is opened
-// again, the old one may announce an update in between.
 func (w *World) checkAnnounced(size string) {
+	// While the channel is opened again, the old one may announce an update in between.
 	isLast := len(w.announced) > 0 && w.announced[len(w.announced)-1] == size
 	if !isLast && (time.Since(w.openedAt) > 0 || !slices.Contains(w.announced, size)) {
 		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announced, size)
@@ -149,7 +142,6 @@ func (w *World) receivedIdentical() {
 	}
 }
 
-// checkUpdate compares the channel's last update with the endpoints that the source has published.
 func (w *World) checkUpdate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +164,6 @@ func (w *World) checkUpdate() {
 	w.reportDifference(!nothing && (!want.equivalent(w.knownTruth) || !slices.Equal(wantIndexes, w.knownIndexes)), fmt.Sprintf("%v of %d, want %v of %d", w.knownTruth, w.knownIndexes, want, wantIndexes))
 }
 
-// reportDifference reports a broken rule when the channel's update begins to differ from the
-// source, but not again while it still differs.
 func (w *World) reportDifference(differs bool, what string) {
 	if differs && !w.contentDiffers {
 		w.Log.Break(ruleContent, "the channel has received %s", what)
@@ -181,17 +171,15 @@ func (w *World) reportDifference(differs bool, what string) {
 	w.contentDiffers = differs
 }
 
-// equivalent reports whether two lists have the same priorities with the same weights and outlier
-// detection. It ignores the names of localities.
+// equivalent ignores the names of localities.
 func (t EndpointSet) equivalent(other EndpointSet) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// sharesByLocality returns each locality's share of the calls. The key of a locality is the list of
-// its usable endpoints and their weights.
 func (t Tier) sharesByLocality() map[string]float64 {
+	// The key of a locality is the list of its usable endpoints and their weights.
 	all, sum := make(map[string]float64), 0.0
 	for _, l := range t {
 		var endpoints []string

@@ -73,9 +73,8 @@ func (c *channel) advance() {
 	c.model.Advance(elapsed)
 }
 
-// beginUpdate is called before the priority policy is updated. Reports that arrive before endUpdate
-// is called belong to the update, as in gRFC A56.
 func (c *channel) beginUpdate() {
+	// Reports that arrive before endUpdate is called belong to the update, as in gRFC A56.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
@@ -85,8 +84,7 @@ func (c *channel) beginUpdate() {
 	c.inUpdate = true
 }
 
-// endUpdate is called after the priority policy was updated. It makes the model choose a priority,
-// and then passes the reports of new children to it.
+// endUpdate makes the model choose a priority, and then passes the reports of new children to it.
 func (c *channel) endUpdate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,10 +97,10 @@ func (c *channel) endUpdate() {
 	}
 }
 
-// reportToModel passes the report of a child to the model. The policy may handle simultaneous
-// events in another order than the model and may therefore create the child earlier. In this case,
-// the model gets the report when it creates the child. The caller holds the lock.
 func (c *channel) reportToModel(r prioritymodel.Report) {
+	// The policy may handle simultaneous events in another order than the model and may therefore
+	// create the child earlier. In this case, the model gets the report when it creates the child.
+	// The caller holds the lock.
 	if c.model.Updating(r.Text) == nil {
 		if c.unhandledReports[r.Text] = r; time.Since(c.updatedAt) == 0 {
 			c.coincidedAt = c.updatedAt
@@ -112,7 +110,6 @@ func (c *channel) reportToModel(r prioritymodel.Report) {
 	c.model.Report(r.Text, r.Text, r)
 }
 
-// react returns the report that a child of the policy made before the model created the child.
 func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	if r, ok := c.unhandledReports[child]; ok {
 		reaction.Reports = append(reaction.Reports, r)
@@ -121,9 +118,9 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	return reaction
 }
 
-// childClosed is called when a child was closed. If the child is still configured, this shows that
-// a deactivated child is kept for 15 minutes only.
 func (c *channel) childClosed(child string) {
+	// If the child is still configured, this shows that a deactivated child is kept for 15 minutes
+	// only.
 	open := c.w.isOpen(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,16 +167,14 @@ func (c *channel) policyPublished(s balancer.State) {
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// mayUsePicker reports whether the published picker may be that of the child. It cannot distinguish
-// the pickers that queue calls.
+// mayUsePicker cannot distinguish the pickers that queue calls.
 func (c *channel) mayUsePicker(child *childState) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares the priority policy with the model. It is called once a second, and ignores
-// differences of less than two seconds, because the policy and the model may handle simultaneous
-// events in a different order.
+// check is called once a second. We ignore differences of less than two seconds, since the policy
+// and the model may handle simultaneous events in a different order.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,22 +204,19 @@ func (c *channel) check() {
 	}
 }
 
-// recordCoincidence sets coincidedAt if the last update and the last failover happened at the same
-// time. The caller holds the lock.
 func (c *channel) recordCoincidence() {
+	// The caller holds the lock.
 	if c.lastFailover.Equal(c.updatedAt) {
 		c.coincidedAt = c.updatedAt
 	}
 }
 
-// mayDifferByOrder reports whether the policy and the model may differ because they have handled
-// simultaneous events in a different order. The caller holds the lock.
-//
-// With standbys or near groups, an update may coincide with a failover. The model creates a standby
-// immediately. The policy creates the standby after all simultaneous events, when the standby may
-// no longer be needed, and may also create a child that the model does not create. The failover
-// timers of the policy and the model then differ.
 func (c *channel) mayDifferByOrder() bool {
+	// Simultaneous events may be handled in another order by the policy than by the model. The
+	// caller holds the lock.  With standbys or near groups, an update may coincide with a failover.
+	// The model creates a standby immediately. The policy creates the standby after all
+	// simultaneous events, when the standby may no longer be needed, and may also create a child
+	// that the model does not create. The failover timers of the policy and the model then differ.
 	s := c.w.settings
 	return (s.warmStandby > 0 || s.near.prefer != "") && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
 }
@@ -241,10 +233,9 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// checkFailover checks a failover that the metrics count. Calls must not leave a READY child for a
-// lower child, for a child without endpoints, or for a higher child that is still connecting,
-// except during an update or if gRFC A56 requires it.
 func (c *channel) checkFailover(from, to string) {
+	// Calls must not leave a READY child for a lower child, for a child without endpoints, or for a
+	// higher child that is still connecting, except during an update or if gRFC A56 requires it.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers.Add(1)
@@ -273,9 +264,8 @@ func (c *channel) checkFailover(from, to string) {
 	}
 }
 
-// priorityIndex returns the index of the priority with a name such as "p1 title", or -1 if it no
-// longer exists. The caller holds the lock.
 func (c *channel) priorityIndex(name string) int {
+	// The caller holds the lock.
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if children, problem := c.childrenNamed(index, title); problem == "" {
 		return slices.Index(c.priorities, children[0])

@@ -16,9 +16,8 @@ func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 // innerName is the name of the aggregate cluster that is a member of the outer aggregate cluster.
 const innerName = cluster + "Inner"
 
-// members divides the priorities among the clusters of the aggregate. The first cluster gets two
-// priorities, and each other cluster gets one priority.
 func members(truth EndpointSet) []EndpointSet {
+	// The first cluster gets two priorities, and each other cluster gets one priority.
 	n := min(2, len(truth))
 	all := []EndpointSet{truth[:n:n]}
 	for _, tier := range truth[n:] {
@@ -44,10 +43,10 @@ func newClusterList(r *rand.Rand) *clusterList {
 	return l
 }
 
-// clusters returns an aggregate cluster and its members. All members except the first are in a
-// second aggregate within the first one. If static is set, the members contain their endpoints;
-// otherwise, they use EDS. A member whose strictDNS setting is true uses DNS in either case.
 func (l *clusterList) clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
+	// All members except the first are in a second aggregate within the first one. If static is
+	// set, the members contain their endpoints; otherwise, they use EDS. A member whose strictDNS
+	// setting is true uses DNS in either case.
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
 	for i, member := range members(truth) {
@@ -80,7 +79,6 @@ func (l *clusterList) clusters(truth EndpointSet, static bool) []*clusterv3.Clus
 	return append(all, aggregate(cluster, outer))
 }
 
-// withNames replaces the IP addresses in the assignment by host names.
 func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {

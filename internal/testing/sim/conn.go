@@ -34,9 +34,8 @@ func (c *conn) setLink(link Link) {
 	c.toClient.setLink(link.LoseIn || link.Pause, link.Delay, link.Rate)
 }
 
-// reset breaks the host's end of the connection. If tellClient is set, it also breaks the client's
-// end of the connection.
 func (c *conn) reset(tellClient bool) {
+	// If tellClient is set, this also breaks the client's end of the connection.
 	c.toHost.breakReader(errReset)
 	c.toClient.breakWriter(errReset)
 	if tellClient {
@@ -236,7 +235,6 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// dequeue moves bytes of the first parcel to b and returns their number.
 func (p *pipe) dequeue(b []byte) int {
 	first := &p.queue[0]
 	if first.bytes == nil {

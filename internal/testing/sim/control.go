@@ -48,9 +48,8 @@ type control struct {
 	code         codes.Code // unless it is OK, streams end immediately with this status
 }
 
-// newControl returns a running server. The cluster under test is an aggregate if clusters is not
-// nil.
 func newControl(network *Network, log *Log, address string, clusters *clusterList, truth EndpointSet) *control {
+	// The cluster under test is an aggregate if clusters is not nil.
 	c := &control{address: address, network: network, log: log, clusters: clusters, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
 	return c
@@ -195,9 +194,8 @@ func (c *control) isUnderTest(name string) bool {
 	return c.clusters == nil && name == cluster || c.clusters != nil && name == memberName(0)
 }
 
-// resource returns the resource with this name, or nil if there is none. If invalid is set, the
-// endpoints of the cluster under test have a gap in their priorities.
 func (c *control) resource(url, name string, truth EndpointSet, invalid bool) proto.Message {
+	// If invalid is set, the endpoints of the cluster under test have a gap in their priorities.
 	if url == clustersURL {
 		for _, found := range c.clusters.clusters(truth, false) {
 			if found.GetName() == name {

@@ -21,8 +21,8 @@ var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 
 const survivorCalls = 100
 
-// conclude runs the last checks after the random events. If load is set, they are those of a load. Calls continue meanwhile.
 func (w *World) conclude(load bool) {
+	// With load, these are the checks of a load. Calls continue meanwhile.
 	oneSurvives := w.rand.IntN(2) == 0 && !load
 	if oneSurvives && w.pair == nil && w.endWithSurvivor() || oneSurvives && w.pair != nil && w.endPairWithSurvivor() {
 		return
@@ -40,8 +40,6 @@ func (w *World) conclude(load bool) {
 	w.mark(markHealed)
 }
 
-// drawSurvivor returns a random endpoint of the channel's last update, or "" if the update has no
-// usable endpoint.
 func (w *World) drawSurvivor() string {
 	w.mu.Lock()
 	known := slices.DeleteFunc(w.knownTruth.serving(), func(address string) bool { return address == deadAddress })
@@ -52,9 +50,8 @@ func (w *World) drawSurvivor() string {
 	return known[w.rand.IntN(len(known))]
 }
 
-// endWithSurvivor makes most endpoints fail permanently, heals the survivor, and checks that calls
-// succeed after the timers have fired. It returns false if the channel has no endpoint, or if an
-// update removes the survivor.
+// endWithSurvivor returns false if the channel has no endpoint, or if an update removes the
+// survivor.
 func (w *World) endWithSurvivor() bool {
 	survivor := w.drawSurvivor()
 	if survivor == "" {
@@ -103,9 +100,8 @@ func (w *World) endWithSurvivor() bool {
 	return true
 }
 
-// healCallFaults makes calls to a backend succeed. Without outlier detection, the channel would not
-// notice that they fail.
 func (w *World) healCallFaults(address string) {
+	// Without outlier detection, the channel would not notice that they fail.
 	w.mu.Lock()
 	c := w.conditions[address]
 	hasFault := c.hang || c.code != codes.OK
@@ -117,7 +113,6 @@ func (w *World) healCallFaults(address string) {
 	}
 }
 
-// checkSurvivor makes calls and checks how many of them succeed.
 func (w *World) checkSurvivor(survivor string, detects bool) {
 	w.setChecking(true)
 	defer w.setChecking(false)
@@ -135,14 +130,13 @@ func (w *World) checkSurvivor(survivor string, detects bool) {
 	w.judgeSurvivor(survivor, answered, survivorCalls, detects, last)
 }
 
-// judgeSurvivor checks that enough calls have succeeded. Without outlier detection, all calls must
-// succeed. With outlier detection, a third of the calls may fail, because ejected endpoints come
-// back while they still fail. If only some endpoints of a priority work, more calls may fail,
-// because each endpoint that comes back fails up to five calls, or all of its calls if they are
-// rare; the success rate must then be 80 % of that without outlier detection. If connections are
-// reset during bursts of 80 calls, another quarter may fail, because up to 34 of these calls are in
-// flight.
 func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool, last error) {
+	// Without outlier detection, all calls must succeed. With outlier detection, a third of the
+	// calls may fail, because ejected endpoints come back while they still fail. If only some
+	// endpoints of a priority work, more calls may fail, because each endpoint that comes back
+	// fails up to five calls, or all of its calls if they are rare; the success rate must then be
+	// 80 % of that without outlier detection. If connections are reset during bursts of 80 calls,
+	// another quarter may fail, because up to 34 of these calls are in flight.
 	want := float64(made)
 	if detects {
 		want *= min(2./3, 0.8*w.leastShare())
@@ -156,9 +150,8 @@ func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool,
 	w.mark(markSurvivor)
 }
 
-// leastShare returns the share of calls that would succeed without outlier detection in the worst
-// priority. It ignores priorities in which all calls fail, because calls leave them. Endpoints
-// whose connections are always reset before they respond count as failing.
+// leastShare ignores priorities in which all calls fail, because calls leave them. Endpoints whose
+// connections are always reset before they respond count as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,9 +171,8 @@ func (w *World) leastShare() float64 {
 	return least
 }
 
-// endPairWithSurvivor makes both faults of the pair permanent, heals the survivor, and checks that
-// calls succeed. It publishes no more updates, because an update could remove the survivor.
 func (w *World) endPairWithSurvivor() bool {
+	// We publish no more updates, since an update could remove the survivor.
 	survivor := w.drawSurvivor()
 	if survivor == "" {
 		return false

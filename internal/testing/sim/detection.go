@@ -101,8 +101,6 @@ func (d detection) maxEjectedTime() time.Duration {
 	return max(d.baseEjection, d.maxEjection) + 3*d.interval
 }
 
-// maxEjected returns how many of the endpoints may be ejected at the same time, which is at least
-// one.
 func (d detection) maxEjected(endpoints int) int {
 	return max(1, int(d.maxPercent)*endpoints/100)
 }
@@ -124,8 +122,7 @@ func (d detection) String() string {
 	return text
 }
 
-// proto returns d as the protobuf message of a cluster. It omits fields with gRFC A50's default
-// values.
+// proto omits fields with gRFC A50's default values.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil
@@ -203,7 +200,6 @@ func newDetections(r *rand.Rand) *detections {
 	return d
 }
 
-// redraw replaces the configuration of one of the first three clusters by a random one.
 func (d *detections) redraw(r *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,8 +214,6 @@ func (d *detections) get(i int) detection {
 	return d.current[i%len(d.current)]
 }
 
-// withDetection returns a copy of truth in which each priority has the outlier detection of its
-// cluster.
 func (d *detections) withDetection(truth EndpointSet) EndpointSet {
 	all := EndpointSet{}
 	for i, member := range members(truth) {
@@ -237,8 +231,6 @@ func (t Tier) setDetection(d detection) Tier {
 	return t
 }
 
-// detection returns the outlier detection of a priority, which is the same in all of its
-// localities.
 func (t Tier) detection() detection {
 	if len(t) == 0 {
 		return detection{}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dialBackend dials a backend for the channel. It records the marks for the longest backoff and for
-// the timeout of a connection attempt.
+// dialBackend records the marks for the longest backoff and for the timeout of a connection
+// attempt.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailedAt[address]; ok && failed.Before(time.Now()) {

@@ -79,7 +79,6 @@ func (l *lookups) run(ctx context.Context) {
 	}
 }
 
-// lookUpOnce looks the name up, and reports whether the channel has accepted the answer.
 func (l *lookups) lookUpOnce(ctx context.Context) (accepted bool) {
 	addresses, fault := l.dns.lookUp(l.name, l.port)
 	limited, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -139,8 +138,6 @@ func addressOf(name string) netip.Addr {
 	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
 }
 
-// lookupError waits as long as a lookup by the standard library would take during the fault, and
-// returns the error of that lookup.
 func (f fault) lookupError(ctx context.Context, name string) error {
 	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
 	switch f {

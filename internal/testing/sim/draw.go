@@ -2,8 +2,6 @@ package sim
 
 import "slices"
 
-// newTruth returns random endpoints with different addresses, in two or three priorities of one or
-// two localities each.
 func (w *World) newTruth() EndpointSet {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
@@ -33,7 +31,6 @@ func (w *World) newTruth() EndpointSet {
 	return truth
 }
 
-// changedTruth returns the current endpoints with a small random change.
 func (w *World) changedTruth() EndpointSet {
 	w.mu.Lock()
 	truth := w.truth.Clone()
@@ -69,8 +66,6 @@ func (w *World) changedTruth() EndpointSet {
 	return truth
 }
 
-// unusedAddress returns the address of a backend that is not in truth, or "" if truth has all
-// backends.
 func (w *World) unusedAddress(truth EndpointSet) string {
 	for _, address := range w.addresses {
 		used := false

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ejectedLine checks the log line of an ejection. The outlier detection of the endpoint's priority,
-// in the last update or in the update before a simultaneous one, must justify the ejection.
 func (w *World) ejectedLine(m []string) string {
+	// The outlier detection of the endpoint's priority, in the last update or in the update before
+	// a simultaneous one, must justify the ejection.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	address, algorithmName := m[1], m[2]
@@ -47,9 +47,9 @@ func (w *World) ejectedLine(m []string) string {
 	return problem
 }
 
-// checkEjection returns what is wrong with an ejection, or "". With overflow, an endpoint that is
-// ejected again has not answered since, and one failure is enough.
 func (w *World) checkEjection(address, algorithmName string, tier Tier, again bool) string {
+	// With overflow, an endpoint that is ejected again has not answered since, and one failure is
+	// enough.
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
 	interval, changed := d.interval, time.Since(w.detectionChangedAt) < 2*maxInterval
 	if changed {
@@ -84,7 +84,6 @@ func (w *World) checkEjection(address, algorithmName string, tier Tier, again bo
 	return ""
 }
 
-// countWithVolume returns how many of the endpoints may have had at least volume calls.
 func (w *World) countWithVolume(addresses []string, within time.Duration, volume uint32) (n int) {
 	for _, address := range addresses {
 		if _, _, all := w.conditions[address].countAttempts(within); all >= max(1, int(volume)) {
@@ -94,8 +93,7 @@ func (w *World) countWithVolume(addresses []string, within time.Duration, volume
 	return n
 }
 
-// countEjected returns how many of the endpoints are certainly ejected. It does not count the
-// endpoint except.
+// countEjected does not count the endpoint except.
 func (w *World) countEjected(d detection, addresses []string, except string) (n int) {
 	for _, address := range addresses {
 		if address != except && w.stillEjected(d, address) {
@@ -105,7 +103,6 @@ func (w *World) countEjected(d detection, addresses []string, except string) (n 
 	return n
 }
 
-// inSeveralPriorities reports whether one of the last two updates has an endpoint more than once.
 func (w *World) inSeveralPriorities(address string) bool {
 	for _, truth := range []EndpointSet{w.knownTruth, w.previousTruth} {
 		n := 0
@@ -121,16 +118,15 @@ func (w *World) inSeveralPriorities(address string) bool {
 	return false
 }
 
-// stillEjected reports whether an endpoint is certainly still ejected: less than the base ejection
-// time has passed since the ejection, and nothing else can have ended it.
+// stillEjected is true if an endpoint is certainly still ejected: less than the base ejection time
+// has passed since the ejection, and nothing else can have ended it.
 func (w *World) stillEjected(d detection, address string) bool {
 	ejectedAt := w.conditions[address].ejectedAt
 	return time.Since(ejectedAt) < d.baseEjection && ejectedAt.After(w.updatedAt) && ejectedAt.After(w.openedAt) &&
 		(!w.settings.overflow || !w.conditions[address].lastSuccess.After(ejectedAt))
 }
 
-// checkEjections looks for endpoints that fail all calls but are not ejected. It ignores endpoints
-// for which the result of outlier detection is not certain.
+// checkEjections ignores endpoints for which the result of outlier detection is not certain.
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,8 +23,8 @@ const lateAnswer = 100 * time.Millisecond
 // the number of attempts in an interval of outlier detection.
 const maxAttempts = 2000
 
-// attemptEnded records the result of an attempt. Outlier detection has just recorded it, too.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
+	// Outlier detection has just recorded it, too.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.conditions[to]
@@ -79,9 +79,9 @@ func (c *condition) countAttempts(d time.Duration) (failed, succeeded, all int) 
 	return failed, succeeded, all
 }
 
-// maxConsecutiveFailures returns the maximum number of failures that may count as consecutive. A
-// success interrupts a series of failures only if its attempt was sent after the first of them.
 func (c *condition) maxConsecutiveFailures() (longest int) {
+	// A success interrupts a series of failures only if its attempt was sent after the first of
+	// them.
 	n, lastSuccessSent := 0, time.Time{}
 	for _, e := range slices.Backward(c.attempts) {
 		switch {

@@ -76,8 +76,6 @@ func (w *World) recordEvent() {
 	w.lastEvent, w.repeated = time.Now(), 0
 }
 
-// forRandomBackend calls f for a random backend. forRandomPriority calls f for the backends of a
-// random priority, and forAllBackends for all backends.
 func (w *World) forRandomBackend(what string, f func(*World, string)) {
 	address := w.addresses[w.rand.IntN(len(w.addresses))]
 	w.Log.Event("%s %s", address, what)
@@ -129,9 +127,8 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
-// heal ends all faults of a backend. It records the recovery before the backend recovers, because
-// clients may notice the recovery immediately.
 func (w *World) heal(address string) {
+	// We record the recovery before the backend recovers, since clients may notice it immediately.
 	w.mu.Lock()
 	well := w.conditions[address].works() && w.conditions[address].link == w.link
 	w.mu.Unlock()
@@ -202,9 +199,8 @@ func (w *World) pauseBriefly(address string) {
 	w.resume(address)
 }
 
-// stopServing makes a backend report NOT_SERVING. With pickFirst, the channel ignores health
-// checks.
 func (w *World) stopServing(address string) {
+	// With pickFirst, the channel ignores health checks.
 	w.change(address, func(c *condition) { c.notServing = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)
 }
@@ -214,7 +210,6 @@ func (w *World) failCalls(address string) {
 	w.backends[address].SetCode(codes.Unavailable)
 }
 
-// failCallsThenKill makes all backends fail their calls, as under overload, and kills them later.
 func (w *World) failCallsThenKill() {
 	w.forAllBackends("answers UNAVAILABLE", (*World).failCalls)
 	w.recordEvent()

@@ -36,8 +36,8 @@ func (w *World) failoverLine(m []string) string {
 	return problem
 }
 
-// checkFailoverLine checks the log line of a failover to the child to. The caller holds c.mu.
 func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
+	// The caller holds c.mu.
 	verb, state, reason := m[2], m[7], m[9]
 	if child := c.children[to]; child != nil && !child.reportedNow() && state != child.state.String() && (state != "TRANSIENT_FAILURE" || child.state != connectivity.Connecting) {
 		return fmt.Sprintf("%q is %v", to, child.state)
@@ -87,14 +87,13 @@ func number(text string) int {
 	return n
 }
 
-// reportedNow reports whether the child's last report has the current time, so that its order
-// relative to other events at this time is unknown.
+// reportedNow is true if the child's last report has the current time, so that its order relative
+// to other events at this time is unknown.
 func (s *childState) reportedNow() bool { return time.Since(s.reportedAt) == 0 }
 
-// childrenNamed returns the children with the given priority and title. If there are none, problem
-// says so. At the time of an update there may be two, because the policy may still have the
-// previous update. The caller holds the lock.
 func (c *channel) childrenNamed(index, title string) (children []string, problem string) {
+	// If there are none, problem says so. At the time of an update there may be two, because the
+	// policy may still have the previous update. The caller holds the lock.
 	i := number(index)
 	add := func(priorities []string, t tree) {
 		if i >= 0 && i < len(priorities) && c.hasTitle(priorities[i], title, t) && !slices.Contains(children, priorities[i]) {
@@ -112,9 +111,9 @@ func (c *channel) childrenNamed(index, title string) (children []string, problem
 	return children, problem
 }
 
-// hasTitle reports whether a log line may call a child by this title. A title names the discovery
-// mechanism, the localities, or both. The policy truncates long titles.
 func (c *channel) hasTitle(child, title string, t tree) bool {
+	// A title names the discovery mechanism, the localities, or both. The policy truncates long
+	// titles.
 	mechanism := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
 		mechanism = duplicateSuffix.ReplaceAllString(child[:i], "")
@@ -146,7 +145,7 @@ func checkDuration(text string, opened time.Time) string {
 	return ""
 }
 
-// checkFailbackReason checks the reason of a failback to this child. concerns reports whether the
+// checkFailbackReason checks the reason of a failback to this child. concerns means that the
 // reason is about this child; problem is "" if the reason is true.
 func (s *childState) checkFailbackReason(reason string) (problem string, concerns bool) {
 	ready := strings.Contains(reason, " can take calls")
@@ -157,8 +156,7 @@ func (s *childState) checkFailbackReason(reason string) (problem string, concern
 	return problem, ready || statesState || strings.HasSuffix(reason, " is given time to connect")
 }
 
-// checkReason checks the reason for which calls leave this child. It returns "" if the reason is
-// true.
+// checkReason returns "" if the reason is true.
 func (s *childState) checkReason(reason string, options settings) string {
 	_, reason, _ = strings.Cut(reason, " ")
 	switch {
@@ -177,7 +175,6 @@ func (s *childState) checkReason(reason string, options settings) string {
 	return ""
 }
 
-// noPriorityLine checks the log line which says that no priority can take calls.
 func (w *World) noPriorityLine(m []string) string {
 	c, opened := w.currentChannelAndTime()
 	if m[1] != w.targetText || time.Since(opened) == 0 {
@@ -194,7 +191,6 @@ func (w *World) noPriorityLine(m []string) string {
 	return w.checkErrorText(m[2])
 }
 
-// recoveredLine checks the log line which says that a priority takes calls again.
 func (w *World) recoveredLine(m []string) string {
 	c, opened := w.currentChannelAndTime()
 	if m[1] != w.targetText || time.Since(opened) == 0 {

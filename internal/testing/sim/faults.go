@@ -69,8 +69,7 @@ func forEachEndpoint(f func(*World, string)) func(*World, []string) {
 	}
 }
 
-// refuseAll makes all endpoints of a priority refuse new connections. It resets the existing
-// connections in half of the cases.
+// refuseAll resets the existing connections in half of the cases.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -81,9 +80,9 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. If the
-// client uses streams without a deadline, calls do not hang, because the client would not notice.
 func (w *World) hangAll(tier []string) {
+	// If the client uses streams without a deadline, calls do not hang, because the client would
+	// not notice.
 	choices := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.streamsHaveDeadline {
 		choices = choices[:3]
@@ -114,8 +113,6 @@ func (w *World) randomSubset(tier []string) []string {
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one or all of the endpoints with GOAWAY, like a server
-// that limits the age of connections.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
@@ -160,10 +157,9 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// drawTier returns the usable endpoints of a random priority, most often of the first. If several
-// is set, it only considers priorities with several endpoints. It returns nil if there is no
-// priority to choose from.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
+	// If several is set, it only considers priorities with several endpoints. It returns nil if
+	// there is no priority to choose from.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var tiers [][]string

@@ -42,10 +42,10 @@ func (w *World) checkGrowth(q expectation) {
 	w.mark(markSlowStart)
 }
 
-// drawRemovable returns an endpoint of the priority in use, and its locality, for checkGrowth.
-// Other endpoints of the locality must be able to take the calls. drawRemovable returns the zero
-// value if there is no such endpoint, or if something other than slowStart may affect the shares.
 func (w *World) drawRemovable(q expectation) (Locality, Endpoint) {
+	// Other endpoints of the locality must be able to take the calls. drawRemovable returns the
+	// zero value if there is no such endpoint, or if something other than slowStart may affect the
+	// shares.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slowOrFailing := func(address string) bool {

@@ -24,8 +24,8 @@ type hosts struct {
 	fault     fault
 }
 
-// newHosts creates a DNS name for each priority. The names are numbered from first on.
 func newHosts(w *World, truth EndpointSet, first int) *hosts {
+	// The names are numbered from first on.
 	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, firstIndex: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)
 	w.dns.hosts = h

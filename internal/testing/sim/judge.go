@@ -61,12 +61,10 @@ func newJudge(w *World) *judge { return &judge{w: w, priorities: make(map[string
 
 func (j *judge) now() moment { return moment{time.Now(), j.calls} }
 
-// recordChange records a change after which calls may fail for a while.
 func (j *judge) recordChange() { j.lastChange = j.now() }
 
-// updated handles an update of the channel. A priority keeps its recorded results if its index and
-// its endpoints have not changed.
 func (j *judge) updated(truth EndpointSet) {
+	// A priority keeps its recorded results if its index and its endpoints have not changed.
 	byEndpoint := make(map[string]*priorityState)
 	tiers := make(map[string]*priorityState)
 	var order []string
@@ -135,7 +133,6 @@ func (j *judge) sent(address string) {
 	j.inUse, j.otherKey, j.otherCalls = s.key, "", 0
 }
 
-// callEnded records the result of a call. address is "" if the call was not sent.
 func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) {
 	s := j.byEndpoint[address]
 	switch {
@@ -152,8 +149,8 @@ func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) 
 	}
 }
 
-// addFailure counts a failed call. It returns true if the channel must notice with this call that
-// all endpoints of the priority fail.
+// addFailure returns true if the channel must notice with this call that all endpoints of the
+// priority fail.
 func (s *priorityState) addFailure(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == failuresToNotice {
 		s.failedAt[address] = now.time
@@ -186,8 +183,7 @@ func (j *judge) reportFailure(s *priorityState, sentAt time.Time, err error) {
 	}
 }
 
-// findAnswering returns an endpoint of which the channel must have known at time since that calls
-// to it succeed, and the reason for this. It returns "" if there is no such endpoint.
+// findAnswering returns "" if there is no such endpoint.
 func (j *judge) findAnswering(since time.Time) (address, reason string) {
 	for _, r := range j.priorities {
 		for _, address := range r.endpoints {
@@ -205,18 +201,15 @@ func (j *judge) findAnswering(since time.Time) (address, reason string) {
 	return "", ""
 }
 
-// cutShort reports whether connections to an endpoint were reset so recently that all calls to it
-// may have ended early.
 func (j *judge) cutShort(c *condition, when time.Time) bool {
 	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
 }
 
-// isProven reports whether the results of calls must have shown the channel, before the time when,
-// that calls to an endpoint succeed. The endpoint must have been connected for two seconds. If a
-// success since its last failure is recorded, a call in a later interval of outlier detection must
-// also have succeeded, and another interval must have passed since. Otherwise, each endpoint of the
-// priority that has ever failed a call must have succeeded in a later call.
 func (j *judge) isProven(r *priorityState, c *condition, address string, when time.Time) bool {
+	// The endpoint must have been connected for two seconds. If a success since its last failure is
+	// recorded, a call in a later interval of outlier detection must also have succeeded, and
+	// another interval must have passed since. Otherwise, each endpoint of the priority that has
+	// ever failed a call must have succeeded in a later call.
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || when.Sub(begin) < 2*time.Second {
 		return false
@@ -233,9 +226,8 @@ func (j *judge) isProven(r *priorityState, c *condition, address string, when ti
 	})
 }
 
-// maxFailoverTime returns how long it may take after an event until priority r gets the calls.
-// Timers must fire, r must connect, and outlier detection must try each endpoint of r.
 func (j *judge) maxFailoverTime(r *priorityState) time.Duration {
+	// Timers must fire, r must connect, and outlier detection must try each endpoint of r.
 	return j.w.settings.maxFailoverTime(len(j.priorities)) + j.w.maxRecoveryTime() + time.Duration(len(r.endpoints)+2)*targetDetection.interval
 }
 

@@ -44,8 +44,6 @@ func newKube(w *World, truth EndpointSet) *kube {
 	return k
 }
 
-// kubeService returns the Service for endpoints of the given priority and weight, and the weight in
-// the Service's label.
 func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	if weight > 2 {
 		return kubeServices[2*tier+1:][:1], 3
@@ -145,9 +143,8 @@ func (k *kube) wanted() map[string]kubeSlice {
 	return all
 }
 
-// control is the controller. It writes the slices when the endpoints change. Sometimes it moves
-// endpoints to other slices, or deletes a Service and creates it again, which must not affect the
-// channel.
+// control writes the slices when the endpoints change. Sometimes it moves endpoints to other
+// slices, or deletes a Service and creates it again, which must not affect the channel.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -166,9 +163,9 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// write writes one slice after the other. It first adds the new endpoints to all slices, then
-// removes the old endpoints, and finally deletes the empty slices.
 func (k *kube) write(ctx context.Context) {
+	// This first adds the new endpoints to all slices, then removes the old endpoints, and finally
+	// deletes the empty slices.
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
 	for _, name := range names {
@@ -197,8 +194,8 @@ func (k *kube) set(ctx context.Context, name string, s kubeSlice) {
 	}
 }
 
-// pause waits for a random time of less than longest. In half of the cases, it does not wait.
 func (k *kube) pause(ctx context.Context, longest time.Duration) {
+	// In half of the cases, we do not wait.
 	if k.rand.IntN(2) == 0 {
 		return
 	}
@@ -208,9 +205,8 @@ func (k *kube) pause(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// recreate deletes the slices of a random Service one after the other. The controller then writes
-// them again while the channel still uses the deleted slices.
 func (k *kube) recreate(ctx context.Context) {
+	// The controller then writes them again while the channel still uses the deleted slices.
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
 	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })
@@ -237,8 +233,8 @@ func (k *kube) recreate(ctx context.Context) {
 	pause(kubeMaxRecreateTime)
 }
 
-// mayLackService reports whether a new watch may find a Service without slices, because the
-// controller has deleted them recently.
+// mayLackService is true if a new watch may find a Service without slices, because the controller
+// has deleted them recently.
 func (k *kube) mayLackService() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -283,7 +279,6 @@ func (s kubeSlice) json(name string, version int) string {
 	}))
 }
 
-// missingSliceLine checks the log line which says that Services have no EndpointSlices.
 func (w *World) missingSliceLine(m []string) string {
 	k := sourceOf[*kube](w)
 	for part := range strings.SplitSeq(m[1], "; ") {

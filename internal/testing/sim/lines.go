@@ -142,9 +142,8 @@ func (w *World) storedAnswerLine(m []string) string {
 	return w.sourceLine(m)
 }
 
-// sourceLine checks a log line about a fault of the source. The source must be failing, or must
-// have been restored recently.
 func (w *World) sourceLine([]string) string {
+	// The source must be failing, or must have been restored recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() {
@@ -153,17 +152,14 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// renewedLine checks the log line which says that a stream is renewed to forget unused clusters.
-// Only the temporary channels use enough clusters for that.
 func (w *World) renewedLine([]string) string {
+	// Only the temporary channels use enough clusters for that.
 	if s := sourceOf[*edsSource](w); s.opened <= 100 {
 		return fmt.Sprintf("only %d other channels were opened", s.opened)
 	}
 	return ""
 }
 
-// silentStreamLine checks the log lines which say that a stream received nothing while endpoints
-// failed, which takes at least 30 s.
 func (w *World) silentStreamLine(m []string) string {
 	if len(m) > 1 {
 		if silence, err := time.ParseDuration(m[1]); err != nil || silence < 30*time.Second {
@@ -176,7 +172,6 @@ func (w *World) silentStreamLine(m []string) string {
 	return ""
 }
 
-// emptyNameLine checks the log line which says that a discovery mechanism has no addresses.
 func (w *World) emptyNameLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,9 +183,8 @@ func (w *World) emptyNameLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
-// emptyHostLine checks the log line which says that a DNS name has no addresses. The line is true
-// if the name servers fail, or if the priority was empty from the beginning.
 func (w *World) emptyHostLine(m []string) string {
+	// The line is true if the name servers fail, or if the priority was empty from the beginning.
 	if w.sourceLine(m) == "" {
 		return ""
 	}
@@ -207,7 +201,6 @@ func (w *World) noRecordsLine([]string) string {
 	return ""
 }
 
-// emptyClusterLine checks the log line about a discovery mechanism without usable endpoints.
 func (w *World) emptyClusterLine([]string) string {
 	mix, _ := w.source.(*mixed)
 	if k, ok := w.source.(*kube); ok && k.mayLackService() || mix != nil && mix.mayLackService() {
@@ -247,10 +240,9 @@ func (w *World) rejectedLine(m []string) string {
 	return problem
 }
 
-// mayRefuseUpdate reports whether a priority may refuse its update although it has endpoints. A
-// locality without endpoints refuses its update, and weighted_target returns the error of that
-// locality if the endpoints of all other localities are ejected.
 func (t Tier) mayRefuseUpdate() bool {
+	// A locality without endpoints refuses its update, and weighted_target returns the error of
+	// that locality if the endpoints of all other localities are ejected.
 	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
 }
 
@@ -262,9 +254,9 @@ var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// checkErrorText checks the text of a connection error, and returns "" if it is true. The channel
-// must have had each endpoint in the text, which must have been unreachable recently.
 func (w *World) checkErrorText(text string) string {
+	// The channel must have had each endpoint in the text, which must have been unreachable
+	// recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// If a priority did not connect in time, its error quotes the last connection error, which may
@@ -290,7 +282,6 @@ func (logger) ErrorDepth(_ int, args ...any) { handleLog("error:", args) }
 
 func (logger) FatalDepth(_ int, args ...any) { panic(fmt.Sprint(args...)) }
 
-// handleLog passes the library's log lines to the current world and drops gRPC's own lines.
 func handleLog(level string, args []any) {
 	w := currentWorld.Load()
 	if w == nil || len(args) < 2 || args[0] != "[understudy]" {

@@ -62,9 +62,8 @@ const (
 	mostTries      = 1.2 // attempts at backends for each call
 )
 
-// newLoad draws a load, or returns nil if the capacity of the priorities is not certain. The caller
-// holds the lock.
 func (w *World) newLoad() *load {
+	// The caller holds the lock.
 	truth := w.knownTruth
 	if len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
 		return nil
@@ -117,7 +116,6 @@ func (l *load) chooseRate(r *rand.Rand) {
 	}
 }
 
-// chooseServers draws a deadline, and returns a queue like those of all servers.
 func (l *load) chooseServers(r *rand.Rand) *queue {
 	l.deadline = []time.Duration{500, 1000, 1000, 3000}[r.IntN(4)] * time.Millisecond
 	like := &queue{service: time.Duration(5+r.IntN(45)) * time.Millisecond, code: codes.ResourceExhausted}
@@ -135,7 +133,6 @@ func (l *load) chooseServers(r *rand.Rand) *queue {
 	return like
 }
 
-// with returns a queue of the same kind for so many calls a second.
 func (q *queue) with(capacity float64) *queue {
 	return &queue{interval: time.Duration(float64(time.Second) / capacity), service: q.service, lifo: q.lifo, blind: q.blind, limit: q.limit, code: q.code}
 }
@@ -153,8 +150,8 @@ func (l *load) highest() int {
 	return slices.IndexFunc(l.capacity, func(c float64) bool { return c > 0 })
 }
 
-// checkLoad runs the load. The other calls rest meanwhile.
 func (w *World) checkLoad() {
+	// The other calls rest meanwhile.
 	sleep(w.settings.slowStart) // until then, calls are not spread as the capacity is
 	w.setChecking(true)
 	defer w.setChecking(false)
@@ -185,7 +182,6 @@ func (w *World) checkLoad() {
 	w.mark("load: " + l.kind)
 }
 
-// runTrigger sends calls that the first priority can carry, before and after it has trouble.
 func (l *load) runTrigger() {
 	w, length := l.w, 5+l.w.rand.IntN(10)
 	l.makeCalls(loadSettles, l.rate)

@@ -177,7 +177,6 @@ func allMarks() (all []mark) {
 	return all
 }
 
-// mark records that this simulation has reached a mark.
 func (w *World) mark(name string) {
 	w.marked.mu.Lock()
 	defer w.marked.mu.Unlock()
@@ -198,7 +197,6 @@ func (m *marked) all() map[string]bool {
 	return maps.Clone(m.reached)
 }
 
-// markLine records the marks that a log line shows.
 func (w *World) markLine(text string) {
 	for _, m := range loggedMarks {
 		if m.pattern.MatchString(text) {
@@ -207,7 +205,6 @@ func (w *World) markLine(text string) {
 	}
 }
 
-// markTogether records the marks for faults that backends have at the same time.
 func (w *World) markTogether() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,9 +237,8 @@ func (w *World) markTogether() {
 	}
 }
 
-// markFirstUpdate records the marks for a channel that gets its first update exactly when a wait of
-// the library ends. The caller holds the lock.
 func (w *World) markFirstUpdate() {
+	// The caller holds the lock.
 	if w.knownTruth != nil {
 		return
 	}

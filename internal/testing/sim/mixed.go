@@ -23,7 +23,6 @@ type mixedEntry struct {
 	failing    bool
 }
 
-// newMixed divides the priorities among up to three sources of different random kinds.
 func newMixed(w *World, config Config) *mixed {
 	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -82,7 +81,6 @@ func (m *mixed) changeDetection(r *rand.Rand) {
 	}
 }
 
-// hasEmptyEntry reports whether the source of an entry has no usable endpoints.
 func (m *mixed) hasEmptyEntry(truth EndpointSet) bool {
 	for i, entryTruth := range m.split(truth) {
 		if len(m.entries[i].Visible(entryTruth).serving()) == 0 {
@@ -92,7 +90,6 @@ func (m *mixed) hasEmptyEntry(truth EndpointSet) bool {
 	return false
 }
 
-// mayLackService reports whether a Kubernetes source may have a Service without slices.
 func (m *mixed) mayLackService() bool {
 	return slices.ContainsFunc(m.entries, func(p mixedEntry) bool {
 		k, ok := p.Source.(*kube)
@@ -155,8 +152,6 @@ func (m *mixed) Close() {
 	}
 }
 
-// sourceOf returns the source of type T, which may be an entry of a mixed source, or the zero value
-// if there is none.
 func sourceOf[T Source](w *World) (found T) {
 	all := []Source{w.source}
 	if m, ok := w.source.(*mixed); ok {

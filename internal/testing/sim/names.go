@@ -30,8 +30,8 @@ type names struct {
 	wasEmpty      bool      // some entry has ever been without addresses
 }
 
-// newNames creates a name for each priority. The names are numbered from first on.
 func newNames(truth EndpointSet, first int) *names {
+	// The names are numbered from first on.
 	n := &names{firstIndex: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), lastAddresses: make([][]string, len(truth)), count: len(truth)}
 	n.set(truth)
 	return n

@@ -45,7 +45,6 @@ func (n nearby) addParams(params url.Values) {
 	}
 }
 
-// regionOf returns one of two regions for a zone.
 func regionOf(zone string) string {
 	if zone != "" && strings.Contains("abc", zone) {
 		return "sim"
@@ -53,8 +52,8 @@ func regionOf(zone string) string {
 	return "far"
 }
 
-// splitZone splits "region/zone". The region is "" if it is unknown.
 func splitZone(zone string) (region, name string) {
+	// The region is "" if it is unknown.
 	if region, name, found := strings.Cut(zone, "/"); found {
 		return region, name
 	}
@@ -66,8 +65,6 @@ func digit(address string) int {
 	return int(host[len(host)-1] - '0')
 }
 
-// nodeOf returns the node of an endpoint. forNodes and forZones return the topology hints of an
-// endpoint.
 func nodeOf(address string) string { return "n" + strconv.Itoa(digit(address)%3) }
 
 func forNodes(address string) []string {
@@ -99,9 +96,8 @@ func (n nearby) groups(truth EndpointSet) (groups EndpointSet, sourceIndexes []i
 
 const rankCount = 4
 
-// split returns the near groups of a priority. If a group has no usable endpoints, split merges it
-// with the next group.
 func (n nearby) split(tier Tier) (groups EndpointSet) {
+	// If a group has no usable endpoints, split merges it with the next group.
 	rankOf := n.ranking(tier)
 	ranks := make([]bool, rankCount)
 	for rank := range rankCount {
@@ -121,15 +117,14 @@ func (n nearby) split(tier Tier) (groups EndpointSet) {
 	return groups
 }
 
-// isOwnZone reports whether a zone is the client's own. The zone may have the form "region/zone".
 func (n nearby) isOwnZone(zone string) bool {
+	// The zone may have the form "region/zone".
 	region, name := splitZone(zone)
 	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
-// ranking returns a function that returns the rank of an endpoint in a zone. A lower rank is nearer
-// to the client.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
+	// A lower rank is nearer to the client.
 	if n.prefer != "hints" {
 		return func(zone, _ string) int {
 			region, _ := splitZone(zone)
@@ -161,8 +156,8 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// withRanks returns the localities of a priority with only the endpoints of the given ranks. It
-// reduces the weight of a locality in proportion to the usable endpoints that it leaves out.
+// withRanks reduces the weight of a locality in proportion to the usable endpoints that it leaves
+// out.
 func (t Tier) withRanks(rankOf func(zone, address string) int, ranks []bool) (localities Tier) {
 	const scale = 1 << 20 // keeps the rounding errors of the reduced weights small
 	all := func(string) bool { return true }
@@ -185,7 +180,6 @@ func (t Tier) withRanks(rankOf func(zone, address string) int, ranks []bool) (lo
 	return localities
 }
 
-// preferLine checks the log line which says that the option prefer has no effect.
 func (w *World) preferLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:

@@ -189,8 +189,8 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener closes the listener of a host. Accepted connections stay open.
 func (n *Network) closeListener(address string) {
+	// Accepted connections stay open.
 	n.mu.Lock()
 	l := n.host(address).listener
 	n.mu.Unlock()
@@ -207,7 +207,7 @@ type listener struct {
 	done    chan struct{}
 }
 
-// offer adds a connection to the queue of the listener. It returns false if the listener is closed.
+// offer returns false if the listener is closed.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false

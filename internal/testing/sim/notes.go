@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// hadNoEffect reports whether a cluster ever set a field while the algorithm of the field was
-// turned off. without is the name of the field that turns the algorithm on.
+// hadNoEffect is true if a cluster ever set a field while the algorithm of the field was turned
+// off. without is the name of the field that turns the algorithm on.
 func (d *detections) hadNoEffect(field, without string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -26,7 +26,6 @@ func (d *detections) hadNoEffect(field, without string) bool {
 
 var notePattern = regexp.MustCompile(`(\w+) has no effect without (\w+)`)
 
-// uselessFieldLine checks the log line about fields of outlier detection that have no effect.
 func (w *World) uselessFieldLine(m []string) string {
 	all := w.clusters()
 	notes := notePattern.FindAllStringSubmatch(m[0], -1)
@@ -41,8 +40,6 @@ func (w *World) uselessFieldLine(m []string) string {
 	return ""
 }
 
-// pickFirstLine checks the log line which says that the outlier detection of a cluster has no
-// effect with pickFirst.
 func (w *World) pickFirstLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
 		return "the channel has no pick_first, or no clusters"

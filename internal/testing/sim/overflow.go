@@ -18,9 +18,9 @@ import (
 // the lock.
 func (w *World) maxRecoveryTime() time.Duration { return w.timeOfRamp(120) }
 
-// maxTimeBelowOne returns how long its share may be below 1. With the usual ramp, each answer grows it
-// by a second's growth. From 1/16 on, that takes 186 calls in the mean, and 52 more or less, because
-// chance decides which of them the priority gets. The caller holds the lock.
+// maxTimeBelowOne is 186 answers from 1/16 on, of which each grows the share by a second's growth,
+// and 52 more or less, since chance decides which of them the priority gets. The caller holds the
+// lock.
 func (w *World) maxTimeBelowOne() time.Duration { return w.timeOfRamp(186 + 4*52) }
 
 func (w *World) timeOfRamp(calls time.Duration) time.Duration {
@@ -30,7 +30,6 @@ func (w *World) timeOfRamp(calls time.Duration) time.Duration {
 	return time.Minute + time.Duration(float64(calls*w.callEach)*max(1, w.settings.ramp.Seconds()/8))
 }
 
-// isWell reports whether calls to a backend succeed, and quickly, or it has no connection.
 func (w *World) isWell(c *condition) bool { return !c.reachable() || c.works() && c.link.Rate == 0 }
 
 // prioritiesThatMayTakeCalls returns the priorities that may be in use when nothing changes any
@@ -58,14 +57,15 @@ func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 	return all
 }
 
-// sharesVary reports whether a priority that works may still get fewer than all calls: its backends
-// are full, or it has streams with deadlines, whose lengths look like load.
+// sharesVary is true if a priority that works may still get fewer than all calls: its backends are
+// full, or it has streams with deadlines, whose lengths look like load.
 func (w *World) sharesVary() bool {
 	return w.settings.overflow && (w.load != nil || w.pair != nil && w.pair.streamsHaveDeadline)
 }
 
-// takesAll reports whether the channel's priority i must have a share of 1: for long enough, it has
-// been the highest READY one, and its reachable endpoints have answered all calls. The caller holds the lock.
+// takesAll is true if the channel's priority i must have a share of 1: for long enough, it has been
+// the highest READY one, and its reachable endpoints have answered all calls. The caller holds the
+// lock.
 func (w *World) takesAll(i int) bool {
 	rest := w.settleTime() + w.maxRestTime()
 	if w.sharesVary() || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isFirst(i, rest) {
@@ -77,9 +77,9 @@ func (w *World) takesAll(i int) bool {
 	})
 }
 
-// isFirst reports whether priority i has been the highest READY one for so long. A lower one may have
-// a share below 1 from earlier trouble: it gets no calls that would change it.
 func (c *channel) isFirst(i int, d time.Duration) bool {
+	// A lower one may have a share below 1 from earlier trouble: it gets no calls that would change
+	// it.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for j, name := range c.priorities[:min(i+1, len(c.priorities))] {
@@ -91,9 +91,8 @@ func (c *channel) isFirst(i int, d time.Duration) bool {
 	return i < len(c.priorities)
 }
 
-// checkOrder checks that a call to an endpoint was not meant for a higher priority. The caller holds
-// the lock.
 func (w *World) checkOrder(address string) {
+	// The caller holds the lock.
 	if !w.settings.overflow {
 		return
 	}
@@ -108,10 +107,10 @@ func (w *World) checkOrder(address string) {
 	}
 }
 
-// mayFail reports whether a call to a priority may fail although the channel must have noticed that
-// the priority fails: it is a probe. Probes back off until one in 50 calls is one. Refused
-// calls make the share fall step by step. A row of errors counts calls that have begun after the
-// first one, and after a cut of the share, so the channel notices after up to two answers.
+// mayFail is true if a call to a priority may fail although the channel must have noticed that the
+// priority fails: it is a probe. Probes back off until one in 50 calls is one. Refused calls make
+// the share fall step by step. A row of errors counts calls that have begun after the first one,
+// and after a cut of the share, so the channel notices after up to two answers.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
 	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < 2*p.latency {
 		return true
@@ -129,8 +128,8 @@ func isShed(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.HasPrefix(status.Convert(err).Message(), "shed: ")
 }
 
-// checkShed checks a call that the channel has refused. The caller holds the lock.
 func (w *World) checkShed() {
+	// The caller holds the lock.
 	w.mark(markShed)
 	for i := range w.knownTruth {
 		if w.takesAll(i) || !w.settings.overflow {
@@ -139,9 +138,8 @@ func (w *World) checkShed() {
 	}
 }
 
-// checkPublished checks that the policy is READY if one of its children is. When the channel opens,
-// it may wait for the highest one. The caller holds the lock.
 func (c *channel) checkPublished() {
+	// When the channel opens, it may wait for the highest one. The caller holds the lock.
 	ready, certain := false, false
 	for _, name := range c.priorities {
 		if child := c.children[name]; child != nil && child.state == connectivity.Ready {
@@ -158,7 +156,6 @@ func (c *channel) checkPublished() {
 	}
 }
 
-// shareLine checks the log line of a share that has changed.
 func (w *World) shareLine(m []string) string {
 	c, opened := w.currentChannelAndTime()
 	if m[1] != w.targetText || time.Since(opened) == 0 {

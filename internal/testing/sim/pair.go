@@ -20,8 +20,8 @@ type pair struct {
 	done                chan struct{}
 }
 
-// choosePair configures a simulation of two simultaneous faults. It turns outlier detection on,
-// because the channel would otherwise not notice failing calls.
+// choosePair turns outlier detection on, because the channel would otherwise not notice failing
+// calls.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
@@ -66,9 +66,8 @@ func (w *World) hitsEndpoints(p *pair) bool {
 	return slices.ContainsFunc(p.faults, pairFault.affectsEndpoints)
 }
 
-// runPair makes both faults occur together, repeatedly. In between, it checks which priority gets
-// the calls.
 func (w *World) runPair(length time.Duration) {
+	// In between, it checks which priority gets the calls.
 	end := time.Now().Add(length)
 	sleep(10 * time.Second)
 	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {
@@ -114,7 +113,6 @@ func (w *World) beginFaults() (all []*activeFault) {
 	return all
 }
 
-// episode begins both faults of the pair, waits, and ends them.
 func (w *World) episode() {
 	all := w.beginFaults()
 	w.sustain(all)
@@ -131,9 +129,8 @@ func (w *World) episode() {
 	}
 }
 
-// markPair records the marks for pairs of faults that have occurred together. A fault that needs
-// endpoints and has none has not occurred.
 func (w *World) markPair(all []*activeFault) {
+	// A fault that needs endpoints and has none has not occurred.
 	var names []string
 	for _, s := range all {
 		if s.begin == nil && s.repeat == nil || len(s.endpoints) > 0 {
@@ -147,7 +144,6 @@ func (w *World) markPair(all []*activeFault) {
 	}
 }
 
-// sustain waits until the faults must have had all their effects, and repeats those that need it.
 func (w *World) sustain(all []*activeFault) {
 	w.mu.Lock()
 	longest := 2*w.settings.maxFailoverTime(3) + 8*targetDetection.interval
@@ -178,9 +174,8 @@ func (w *World) callsMade() int {
 	return w.judge.calls
 }
 
-// duringBurst makes many calls and calls f in the middle of them. If the client makes rare calls,
-// and in a third of the other cases, it only calls f.
 func (w *World) duringBurst(f func()) {
+	// If the client makes rare calls, and in a third of the other cases, it only calls f.
 	makeCalls := func(n int) {
 		for range n {
 			w.pair.running.Go(func() { w.pairCall(true) })
@@ -200,8 +195,6 @@ func (w *World) duringBurst(f func()) {
 	makeCalls(n)
 }
 
-// checkHealed waits until nothing changes any more after the end of the faults, and then checks
-// which priority gets the calls.
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.isSettled(); sleep(w.pair.callInterval) {
 		if time.Since(begin) > 100*maxUnrest {
@@ -218,8 +211,6 @@ func (w *World) checkHealed() {
 	w.checkInUse()
 }
 
-// isSettled reports whether enough time has passed and enough calls were made since the last
-// change.
 func (w *World) isSettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,8 +219,7 @@ func (w *World) isSettled() bool {
 	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// checkInUse checks that the last calls went to the correct priority. It does nothing while the
-// channel may still react to a change.
+// checkInUse does nothing while the channel may still react to a change.
 func (w *World) checkInUse() {
 	if !w.isSettled() || w.sharesVary() {
 		return

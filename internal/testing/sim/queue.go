@@ -38,7 +38,6 @@ func (q *queue) String() string {
 	return fmt.Sprintf("%.1f/s lifo=%v blind=%v limit=%d %v", 1/q.interval.Seconds(), q.lifo, q.blind, q.limit, q.code)
 }
 
-// serve waits until a call has been served, and returns the error of the reply.
 func (q *queue) serve(ctx context.Context) error {
 	c := &waiter{ctx, make(chan struct{})}
 	q.mu.Lock()
@@ -87,7 +86,6 @@ func (q *queue) next() {
 	q.running = false
 }
 
-// cool makes calls take longer, as after a restart of the backend.
 func (q *queue) cool(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,11 +2,10 @@ package sim
 
 import "slices"
 
-// correctPriorities returns, in order, the indexes of the priorities that may be in use when
-// nothing changes any more. By gRFC A56, this is the highest priority with a reachable endpoint.
-// There may be several if endpoints may or may not be ejected. The result is empty if no endpoint is
-// reachable. The caller holds the lock.
 func (w *World) correctPriorities(truth EndpointSet) []int {
+	// By gRFC A56, this is the highest priority with a reachable endpoint. There may be several if
+	// endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
+	// caller holds the lock.
 	if w.settings.overflow {
 		return w.prioritiesThatMayTakeCalls(truth)
 	}
@@ -23,10 +22,9 @@ func (w *World) correctPriorities(truth EndpointSet) []int {
 	return all
 }
 
-// reachable reports whether the channel can connect to an endpoint. gRFC A56 considers only this.
+// reachable is true if the channel can connect to an endpoint. gRFC A56 considers only this.
 func (w *World) reachable(address string) bool { return w.conditions[address].reachable() }
 
-// certainlyUsable reports whether an endpoint is reachable and cannot be ejected.
 func (w *World) certainlyUsable(address string) bool {
 	c := w.conditions[address]
 	if w.settings.overflow && !w.isWell(c) {
@@ -40,9 +38,8 @@ func (w *World) certainlyUsable(address string) bool {
 	return c.reachable()
 }
 
-// upShare returns the fraction of a priority's weight that belongs to endpoints for which isUp
-// returns true. With pickFirst, one such endpoint is enough for the whole weight of its locality.
 func (s settings) upShare(t Tier, isUp func(address string) bool) float64 {
+	// With pickFirst, one such endpoint is enough for the whole weight of its locality.
 	upWeight, total := 0.0, 0.0
 	for _, l := range t {
 		if all := l.upWeight(func(string) bool { return true }); all > 0 {

@@ -117,7 +117,6 @@ func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	}
 }
 
-// checkError checks the error of a call without wait-for-ready that was never sent.
 func (w *World) checkError(c *call, err error) {
 	text := status.Convert(err).Message()
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
@@ -132,8 +131,7 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// reachableSince returns an endpoint that the channel has had since time t, and that has been
-// reachable since then. It returns "" if there is none.
+// reachableSince returns "" if there is none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.updatedAt.After(t) {
 		return ""
@@ -148,8 +146,9 @@ func (w *World) reachableSince(t time.Time) string {
 	return ""
 }
 
-// mayRefuseCalls reports whether an endpoint may get no calls even if it is the only one that is
-// reachable: without overflow, an ejection lasts for its time (gRFC A50). The caller holds the lock.
+// mayRefuseCalls is true if an endpoint may get no calls even if it is the only one that is
+// reachable: without overflow, an ejection lasts for its time (gRFC A50). The caller holds the
+// lock.
 func (w *World) mayRefuseCalls(address string) bool {
 	c := w.conditions[address]
 	return !w.settings.overflow && c.wasEjected && slices.ContainsFunc(w.knownTruth, func(t Tier) bool {
@@ -169,8 +168,7 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet checks that the correct priority gets all calls, and each of its endpoints the right
-// share. It returns false if the channel has received an update during the check, which may take
+// checkQuiet returns false if the channel has received an update during the check, which may take
 // long if an endpoint is slow.
 func (w *World) checkQuiet() (undisturbed bool) {
 	q := w.newExpectation()
@@ -189,8 +187,8 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	return !w.disturbed(q)
 }
 
-// sample makes calls and counts the calls to each endpoint. It returns false if a call went to a
-// wrong endpoint, or if the channel has received an update during the calls.
+// sample returns false if a call went to a wrong endpoint, or if the channel has received an update
+// during the calls.
 func (w *World) sample(q expectation) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -231,9 +229,9 @@ type expectation struct {
 	updatedAt  time.Time
 }
 
-// newExpectation returns the expected behaviour. It also records the priority in use, which
-// determines which later changes may cause a failover.
 func (w *World) newExpectation() expectation {
+	// This also records the priority in use, which determines which later changes may cause a
+	// failover.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checkConnections()
@@ -259,22 +257,20 @@ func (w *World) newExpectation() expectation {
 	return q
 }
 
-// certain reports whether it is certain which endpoints get calls. The caller holds the lock.
 func (q expectation) certain(w *World) bool {
+	// The caller holds the lock.
 	uncertain := func(address string) bool { return w.reachable(address) && !w.certainlyUsable(address) }
 	return len(q.priorities) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
-// disturbed reports whether the channel has received an update since q was created.
 func (w *World) disturbed(q expectation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.updatedAt != q.updatedAt
 }
 
-// checkConnections checks that no endpoint has more connections than entries in the last update.
-// The caller holds the lock.
 func (w *World) checkConnections() {
+	// The caller holds the lock.
 	for _, address := range w.addresses {
 		// A call that hangs keeps the connection to a removed endpoint open until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.changedAt) < 2*(w.settleTime()+w.maxRestTime()) {

@@ -72,11 +72,10 @@ func (w *World) runEvents(config Config) {
 	}
 }
 
-// sleep waits for simulated time to pass.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// unsettled reports whether the channel may still react to the last event, to its last update,
-// which may come much later than the event, or to its opening.
+// unsettled is true if the channel may still react to the last event, to its last update, which may
+// come much later than the event, or to its opening.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +86,6 @@ func (w *World) unsettled() bool {
 // maxUnrest is the longest time that the channel may take to settle after the last event.
 const maxUnrest = 2 * time.Hour
 
-// checkWhenQuiet waits until nothing changes any more, and then runs the checks of quiet periods.
 func (w *World) checkWhenQuiet() {
 	for begin := time.Now(); w.unsettled(); sleep(5 * time.Second) {
 		if time.Since(begin) > maxUnrest {
@@ -116,7 +114,6 @@ func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.Wa
 	}
 }
 
-// watch checks the rules that must always hold, once a second.
 func (w *World) watch(done <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

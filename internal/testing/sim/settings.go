@@ -31,9 +31,9 @@ type settings struct {
 	near nearby
 }
 
-// newSettings returns random options. In half of the simulations, only the timeouts and intervals
-// are random, and all options have their defaults.
 func newSettings(r *rand.Rand) settings {
+	// In half of the simulations, only the timeouts and intervals are random, and all options have
+	// their defaults.
 	s := settings{failoverTimeout: defaultFailoverTimeout, timing: newTiming(r), overflow: r.IntN(3) > 0}
 	if r.IntN(2) == 0 {
 		return s
@@ -57,7 +57,6 @@ func newSettings(r *rand.Rand) settings {
 	return s
 }
 
-// addTo returns the target with the options as additional parameters.
 func (s settings) addTo(target string) string {
 	params := url.Values{}
 	if s.failoverTimeout != defaultFailoverTimeout {
@@ -111,12 +110,10 @@ func (s settings) modelConfig(t tree) prioritymodel.Config {
 	return config
 }
 
-// maxFailoverTime is the longest time after the last event until the correct priority is in use.
 func (s settings) maxFailoverTime(priorities int) time.Duration {
 	return time.Duration(priorities)*s.failoverTimeout + s.keepalive + s.keepaliveTimeout + s.maxAttemptTime() + s.maxJitteredBackoff() + 5*time.Second
 }
 
-// choosePickFirst sets pickFirst and unsets the options that cannot be combined with pickFirst.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
 	if s.outlierDetection == "true" {

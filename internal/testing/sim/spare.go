@@ -7,7 +7,6 @@ import (
 
 // This file checks the connections to standbys and to the second management server.
 
-// checkStandbys checks that the standbys, whose number is warmStandby, are connected.
 func (w *World) checkStandbys(q expectation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,8 +32,8 @@ func (w *World) hasConnection(address string) bool {
 	return open > 0
 }
 
-// checkServers checks that the second management server has no connections. It is called after the
-// first server has worked for long enough. The caller holds the lock.
+// checkServers is called after the first server has worked for long enough. The caller holds the
+// lock.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.secondServerReported {
 		w.Log.Break(ruleServer, "it has %d connections, although the source has worked for %v", open, time.Since(w.sourceWorksSince))

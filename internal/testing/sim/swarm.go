@@ -22,7 +22,6 @@ type timing struct {
 // shortestKeepalive is the shortest interval between pings that gRPC allows.
 const shortestKeepalive = 10 * time.Second
 
-// newTiming returns random values. gRPC's default for maxBackoff is 120 s.
 func newTiming(r *rand.Rand) timing {
 	seconds := func(values ...int) time.Duration {
 		return time.Duration(values[r.IntN(len(values))]) * time.Second
@@ -41,8 +40,7 @@ func (t timing) String() string {
 
 func (t timing) maxJitteredBackoff() time.Duration { return t.maxBackoff * 6 / 5 }
 
-// maxAttemptTime is the longest timeout of a connection attempt. The timeout is at least as long as
-// the backoff that follows.
+// maxAttemptTime is at least as long as the backoff that follows.
 func (t timing) maxAttemptTime() time.Duration { return max(minConnectTimeout, t.maxJitteredBackoff()) }
 
 // maxConnectTime is the longest time until a reachable endpoint is connected: the sum of the
@@ -51,7 +49,6 @@ func (t timing) maxConnectTime() time.Duration {
 	return t.maxJitteredBackoff() + t.maxAttemptTime() + 3*time.Second
 }
 
-// drawEvents returns half of the disturbances and all repairs, with random weights.
 func drawEvents(r *rand.Rand) []event {
 	drawn := slices.Clone(disturbances)
 	r.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })

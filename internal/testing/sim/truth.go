@@ -88,7 +88,6 @@ func (t Tier) Serving() []string {
 	return addresses
 }
 
-// flat returns a priority without localities.
 func flat(addresses []string) Tier {
 	l := Locality{Weight: 1}
 	for _, address := range addresses {

@@ -13,8 +13,6 @@ func (w *World) update() {
 	w.publish(w.changedTruth())
 }
 
-// updateAndBack publishes changed endpoints and then the old endpoints again, like a source that
-// was read in the middle of a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth
@@ -23,9 +21,8 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
-// drainedAbove adds a priority without usable endpoints above all other priorities, or removes it.
-// By gRFC A56, the priority in use does not change.
 func (w *World) drainedAbove() {
+	// By gRFC A56, the priority in use does not change.
 	w.mu.Lock()
 	truth := w.truth
 	w.mu.Unlock()
@@ -49,10 +46,9 @@ func (w *World) updateDetection() {
 	w.publish(truth)
 }
 
-// updateAtTimer publishes an update exactly when the failover timer of the first priority fires.
-// The update adds usable endpoints to the second priority. In half of the cases, all lower
-// priorities are unreachable, so that the state of the second priority matters.
 func (w *World) updateAtTimer() {
+	// The update adds usable endpoints to the second priority. In half of the cases, all lower
+	// priorities are unreachable, so that the state of the second priority matters.
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
 	unreachable := truth[:2]
@@ -75,7 +71,6 @@ func (w *World) updateAtTimer() {
 	w.publish(truth)
 }
 
-// publishOlder publishes an earlier version of the endpoints, like a replica that lags behind.
 func (w *World) publishOlder() {
 	w.mu.Lock()
 	history := w.history
@@ -124,8 +119,6 @@ func (w *World) reopen() {
 	}
 }
 
-// refuseAndReopen opens and closes channels, and so changes the client's subscriptions, while the
-// client rejects an invalid response.
 func (w *World) refuseAndReopen() {
 	s := sourceOf[*edsSource](w)
 	if s == nil {

@@ -64,7 +64,6 @@ type behaviour struct {
 
 func (c *condition) behaviour() behaviour { return behaviour{c.reachable(), c.works(), c.code} }
 
-// mayBeEjected reports whether the backend may be ejected because of recent failures.
 func (c *condition) mayBeEjected(d detection) bool {
 	return time.Since(c.changedAt) < d.maxEjectedTime() || time.Since(c.lastFailure) < d.maxEjectedTime()
 }
@@ -143,7 +142,6 @@ func (c Calls) String() string {
 
 const deadAddress = "10.0.1.1:443"
 
-// rand returns a random generator that depends on the seed and on the pair of faults.
 func (c Config) rand(seed uint64) *rand.Rand {
 	stream := uint64(0)
 	if c.Pair != "" {
@@ -188,7 +186,6 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	return w, w.dial()
 }
 
-// draw draws the endpoints, the source and the options. It returns the kind of the source.
 func (w *World) draw(config Config) (kind string) {
 	var near nearby
 	if config.Pair == "" {
@@ -217,10 +214,9 @@ func (w *World) draw(config Config) (kind string) {
 	return kind
 }
 
-// sometimesFailSource makes the source fail before the channel opens, with a probability of one
-// quarter. For several sources, the probability is one half, because only with several sources may
-// a channel have to wait for one source after another has answered.
 func (w *World) sometimesFailSource(kind string) {
+	// For several sources, the probability is one half, because only with several sources may a
+	// channel have to wait for one source after another has answered.
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
 	}
@@ -238,9 +234,8 @@ func (w *World) addBackends() {
 	w.conditions[deadAddress] = &condition{}
 }
 
-// dial opens a channel and makes it the current one. Updates of the previous channel are then
-// ignored.
 func (w *World) dial() error {
+	// Updates of the previous channel are then ignored.
 	c := newChannel(w)
 	observer := &observer{onSend: w.sentTo, onEnd: w.attemptEnded, onFailover: c.checkFailover}
 	var observed []resolver.Builder
@@ -293,9 +288,8 @@ func (w *World) currentChannel() *channel {
 
 func (w *World) detects() bool { return w.knownTruth.detects() }
 
-// maxRestTime returns how long ejections, shares below 1, failback delays and slow start may last
-// after settleTime. The caller holds the lock.
 func (w *World) maxRestTime() time.Duration {
+	// The caller holds the lock.
 	longest := time.Duration(0)
 	for _, tier := range w.knownTruth {
 		longest = max(longest, tier.detection().maxEjectedTime())
@@ -303,9 +297,8 @@ func (w *World) maxRestTime() time.Duration {
 	return w.settings.slowStart + longest + w.maxTimeBelowOne()
 }
 
-// settleTime returns how long it may take after an event until the correct priority is in use. The
-// caller holds the lock.
 func (w *World) settleTime() time.Duration {
+	// The caller holds the lock.
 	wait := w.settings.maxFailoverTime(max(len(w.truth), len(w.knownTruth)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {

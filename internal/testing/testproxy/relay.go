@@ -85,9 +85,8 @@ func (r *Relay) Mend() {
 	}
 }
 
-// register adds a connection to those that Close closes. If the relay is already closed, it closes
-// the connection.
 func (r *Relay) register(conn net.Conn) {
+	// If the relay is already closed, this closes the connection.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns = append(r.conns, conn)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// gRPC's connection errors begin with dialing or connection. If a call fails with a connection
-// error, unavailable precedes it.
+// gRPC's connection errors begin with dialing or connection. In the error of a call, unavailable comes
+// before that.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialing     = `connection error: desc = "transport: Error while dialing: `
@@ -40,8 +40,7 @@ func Brief(text string) string {
 	return briefTimeout(text)
 }
 
-// hints contains suffixes of errors, and the explanation that Brief appends to an error with this
-// suffix.
+// hints are explanations that Brief appends to errors with these ends.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -49,23 +48,20 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// If a server accepts a connection but does not respond, gRPC's error begins with a key of
-// handshakes and ends with an element of timeouts.
+// If a server accepts a connection and does not respond, gRPC's error begins with a key of handshakes
+// and ends with an element of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// timeouts ends with the text that occurs if gRPC closes the connection after the timeout while
-	// it reads from it.
-	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
+	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"} // the last if gRPC has closed it
 )
 
-// briefTimeout shortens the error that gRPC returns if a server accepts connections but does not
-// respond:
+// briefTimeout shortens errors such as this one:
 //
-// error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout -> 10.0.0.1:443
-// accepts connections and does not answer
+//	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
+//	->  10.0.0.1:443 accepts connections and does not answer
 func briefTimeout(text string) string {
 	for prefix, failure := range handshakes {
 		rest, ok := strings.CutPrefix(text, prefix)

@@ -32,8 +32,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is like Text, but truncates s to about limit bytes. To a truncated text, it appends the full
-// length.
+// Line is Text in about limit bytes. To a truncated text it appends the full length.
 func Line(s string, limit int) string {
 	if len(s) <= limit {
 		return Text(s)

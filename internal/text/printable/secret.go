@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// placeholder replaces secrets. url.URL.Redacted uses the same text.
+// placeholder is the same as in url.URL.Redacted.
 const placeholder = "xxxxx"
 
-// visibleParameters lists the parameters of our own targets, whose values are not secret. Values of
-// other parameters may be secret.
+// visibleParameters are of our own targets. Others may be secret.
 var visibleParameters = []string{
 	"authority", "cds", "cluster", "dns", "failoverTimeout",
 	"endpointPolicy", "fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "perPriority", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
@@ -60,13 +59,12 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// mayContainSecret reports whether text may contain a secret. A "%" may be the beginning of one of
-// the other characters in escaped form.
+// mayContainSecret looks for "%" as well, which may begin the escaped form of one of the others.
 func mayContainSecret(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
 	changed bool
-	secrets []string // values that HideIn must hide wherever they occur
+	secrets []string // HideIn hides them wherever they occur
 }
 
 func (h *hider) hide(value string, isSecret bool) {
@@ -82,7 +80,7 @@ func (h *hider) hideTarget(u url.URL) url.URL {
 			h.hide(password, true)
 			u.User = url.UserPassword(u.User.Username(), placeholder)
 		} else {
-			name := u.User.Username() // may be a token, because there is no password
+			name := u.User.Username() // without a password, it may be a token
 			h.hide(name, len(name) >= 8)
 			u.User = url.User(placeholder)
 		}
@@ -148,7 +146,6 @@ func (h *hider) hideText(text string) string {
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// hideUnparsed hides possible secrets in a text that cannot be parsed as a URL.
 func (h *hider) hideUnparsed(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
@@ -177,9 +174,9 @@ func (h *hider) hideOpaque(u url.URL) string {
 	return placeholder + u.Opaque[end:]
 }
 
-// hidePath hides passwords in the path of a target. A target with too many slashes, such as
-// consul:///user:secret@host, contains a password in its path.
 func (h *hider) hidePath(path string) string {
+	// A target with too many slashes, such as consul:///user:secret@host, has its password in the
+	// path.
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		end := strings.LastIndex(s, "@")
@@ -223,10 +220,9 @@ func isHarmless(value string) bool {
 	return len(value) < minSecretLength || notBool == nil || notDuration == nil
 }
 
-// isSecretName reports whether the name of a parameter suggests that its value is secret. HideIn
-// hides such values wherever they occur in a text. It hides other values only in the target: for
-// example, if it hid the value of dc=east everywhere, it would hide parts of host names.
 func isSecretName(name string) bool {
+	// We hide such values wherever they occur in a text. Other values we hide only in the target:
+	// hiding "east" of dc=east everywhere would also hide parts of host names.
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })
 }

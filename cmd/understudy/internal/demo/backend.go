@@ -32,7 +32,7 @@ const (
 
 func (m mode) String() string { return [...]string{"killed", "serving", "full", "errors", "hung"}[m] }
 
-// backend is a server on a loopback address, which it keeps when it is killed and restored.
+// A backend keeps its address when it is killed and restored.
 type backend struct {
 	locality                         string // region/zone
 	priority, localityWeight, weight int
@@ -45,9 +45,8 @@ type backend struct {
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
 
-// set sets the mode. A backend that is killed ends its connections without a GOAWAY, as the end of a
-// process does.
 func (b *backend) set(m mode) error {
+	// A killed backend ends its connections without a GOAWAY, like a process that dies.
 	if m != killed && b.server == nil {
 		if err := b.start(); err != nil {
 			return err

@@ -58,13 +58,12 @@ func newCluster(file string) *cluster {
 	}}
 }
 
-// names returns the names of a backend's priority, of its locality and of itself.
 func (b *backend) names() []string {
 	return []string{fmt.Sprintf("p%d", b.priority), b.locality, b.address}
 }
 
-// set sets the mode of the backends that have a name, or of all.
 func (c *cluster) set(name string, m mode) error {
+	// name is that of a priority, a locality or a backend, or "" for all.
 	var problems error
 	for _, b := range c.backends {
 		if name == "" || slices.Contains(b.names(), name) {
@@ -124,9 +123,8 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCalls starts the backends, the source of their addresses and the calls. It calls run, and then
-// stops them. With a log, it does not keep the results of the calls.
 func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cluster, *traffic) error) error {
+	// With a log, we do not keep the results of the calls.
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
@@ -150,15 +148,15 @@ func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cl
 	if err != nil {
 		return err
 	}
-	defer cc.Close() //nolint:errcheck // no result depends on closing the channel
+	defer cc.Close() //nolint:errcheck // no result depends on it
 	calls, end := startTraffic(cc, log == nil)
 	defer end()
 	return run(c, calls)
 }
 
-// dial creates a channel that reconnects to a restored backend within a second, and whose calls
-// return sooner than is recommended for servers with cold caches.
 func dial(target string, log *slog.Logger) (*grpc.ClientConn, error) {
+	// We reconnect to a restored backend within a second, and let calls return sooner than is right
+	// for servers with cold caches.
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
 	options.Ramp = time.Second

@@ -36,8 +36,8 @@ var controls = template.Must(template.ParseFS(files, "controls.html"))
 
 var debugPage = debug.Handler()
 
-// page is the debug page with buttons. They are plain HTML, which works without JavaScript, with a
-// keyboard, and with a screen reader.
+// page is the debug page with buttons. They are plain HTML, for use without JavaScript, with a
+// keyboard, or with a screen reader.
 type page struct {
 	mu      sync.Mutex
 	cluster *cluster
@@ -57,7 +57,6 @@ var actions = []action{
 	{"restore", "Restore", "Restored", serving},
 }
 
-// row is a priority, a locality or an endpoint, of which State is the mode.
 type row struct{ Name, Rank, State string }
 
 func (c *cluster) rows() []row {
@@ -73,7 +72,6 @@ func (c *cluster) rows() []row {
 	return rows
 }
 
-// act executes the action of a form, and returns the name of the row.
 func (p *page) act(form url.Values) (name string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,9 +87,9 @@ func (p *page) act(form url.Values) (name string, err error) {
 	return name, p.cluster.set(name, actions[i].mode)
 }
 
-// handler serves the page. Its guard rejects requests that do not come from a page of this machine:
-// otherwise, a page of another site could send forms through a name that resolves to loopback.
 func (p *page) handler() http.Handler {
+	// The guard rejects requests that do not come from a page of this machine. Otherwise, a page of
+	// another site could send forms through a name that resolves to loopback.
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", debugPage)
 	mux.HandleFunc("GET /{$}", p.show)
@@ -136,8 +134,8 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	debugPage.ServeHTTP(&withControls{w, form.String()}, r)
 }
 
-// withControls inserts the controls into the debug page, which has none itself: its viewers must not
-// be able to disturb the program.
+// withControls puts the controls into the debug page. It has none itself: its viewers must not be
+// able to disturb the program.
 type withControls struct {
 	http.ResponseWriter
 	controls string
@@ -147,7 +145,7 @@ func (w *withControls) Write(body []byte) (int, error) {
 	header := w.Header()
 	header.Del("Content-Length")
 	header.Set("Content-Security-Policy", strings.Replace(header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
-	// The buttons reload the page. Reloading by itself would take the focus from them.
+	// A page that reloads by itself would take the focus from the buttons, which reload it.
 	text := strings.NewReplacer(`<main id="main"`, w.controls+`<main id="main"`, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "").Replace(string(body))
 	_, err := w.ResponseWriter.Write([]byte(text))
 	return len(body), err

@@ -73,7 +73,6 @@ func (p phase) run(ctx context.Context, c *cluster, t *traffic) (PhaseResult, er
 	}
 }
 
-// evaluate compares the shares of the last calls with what is expected.
 func (p phase) evaluate(c *cluster, last []call) PhaseResult {
 	r := PhaseResult{Name: p.name}
 	answers, priorities := map[string]int{}, [2]int{}
@@ -113,7 +112,6 @@ func (p phase) evaluate(c *cluster, last []call) PhaseResult {
 	return r
 }
 
-// summarise adds what concerns all calls of the phase.
 func (p phase) summarise(r *PhaseResult, c *cluster, all []call, began time.Time) {
 	r.Calls = len(all)
 	var lastErr error
@@ -134,8 +132,6 @@ func (c *cluster) find(address string) *backend {
 	return c.backends[slices.IndexFunc(c.backends, func(b *backend) bool { return b.address == address })]
 }
 
-// weightShares returns the share of each backend in the calls of its priority. It is 0 for those
-// that do not serve.
 func (c *cluster) weightShares() []float64 {
 	sums := map[string]int{} // of the weights of what serves in each priority and locality
 	for _, b := range c.backends {

@@ -22,13 +22,11 @@ type call struct {
 	err     error
 }
 
-// traffic makes calls, and records their results.
 type traffic struct {
 	mu    sync.Mutex
 	calls []call
 }
 
-// startTraffic makes calls until end is called.
 func startTraffic(cc grpc.ClientConnInterface, keep bool) (t *traffic, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t = &traffic{}
@@ -57,7 +55,6 @@ func startTraffic(cc grpc.ClientConnInterface, keep bool) (t *traffic, end func(
 	}
 }
 
-// after returns the calls that have ended, without the first n.
 func (t *traffic) after(n int) []call {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -117,7 +117,7 @@ func (s *simulation) execute(actions []priority.Action) {
 		case priority.Update:
 			s.report(a.Child)
 			s.execute(s.core.Updated(a.Child))
-		case priority.MakeStandby:
+		case priority.CallStandbyDue:
 			s.standbyRequested = true
 		}
 	}

@@ -37,7 +37,7 @@ func (o *Options) Flags(flags interface {
 	flags.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
 }
 
-// kubernetesPattern matches Kubernetes targets, even inside other targets.
+// kubernetesPattern also finds a Kubernetes target inside another target.
 var kubernetesPattern = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
 // Sources returns the source options that the targets need. The result is nil if no target is a

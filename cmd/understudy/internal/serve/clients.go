@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// clients tracks the open streams. It counts requests, ACKs and NACKs, logs the rare ones, and ends
-// streams that exceed a limit.
+// clients counts requests, ACKs and NACKs, logs the rare ones, and ends streams that exceed a
+// limit.
 type clients struct {
 	log           *slog.Logger
 	metrics       *metrics
@@ -41,7 +41,7 @@ type clients struct {
 	refusalLog rate.Sometimes // at most one line a second
 }
 
-// clientStream is the stream of a client. Unless noted, only the goroutine of the stream uses it.
+// clientStream belongs to the goroutine of the stream, unless noted.
 type clientStream struct {
 	clients       *clients
 	address, node string
@@ -86,7 +86,6 @@ func (c *clients) release(s *clientStream) {
 	delete(c.streams, s)
 }
 
-// lag returns how many seconds the slowest client has lacked a version.
 func (c *clients) lag() (seconds float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +97,8 @@ func (c *clients) lag() (seconds float64) {
 	return seconds
 }
 
-// hold records that a stream's requests need more memory. If all streams together need too much, it
-// ends the streams that need the most.
 func (c *clients) hold(s *clientStream, more int) {
+	// If all streams together need too much memory, we end the ones that need the most.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.streams[s] {
@@ -119,7 +117,6 @@ func (c *clients) hold(s *clientStream, more int) {
 	}
 }
 
-// check returns an error if a request exceeds a limit.
 func (s *clientStream) check(r *discoveryv3.DiscoveryRequest) error {
 	if n := len(r.GetResourceNames()); n > s.clients.maxNames {
 		return s.refuse("max-names", n, "names of a type", s.clients.maxNames)
@@ -135,7 +132,7 @@ func (s *clientStream) check(r *discoveryv3.DiscoveryRequest) error {
 	return nil
 }
 
-// limitedListener closes connections beyond a limit. Their clients then use another server or keep
+// limitedListener closes connections beyond a limit. Their clients use another server, or keep
 // their endpoints.
 type limitedListener struct {
 	net.Listener
@@ -170,7 +167,6 @@ func (c countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// refuse counts that a client has exceeded a limit, and returns the status for it.
 func (s *clientStream) refuse(limit string, n int, what string, most int) error {
 	text := fmt.Sprintf("%d %s, want at most %d", n, what, most)
 	s.clients.metrics.refused.WithLabelValues(limit).Inc()
@@ -180,9 +176,8 @@ func (s *clientStream) refuse(limit string, n int, what string, most int) error 
 	return status.Errorf(codes.ResourceExhausted, "%s (%s)", text, limit)
 }
 
-// recordAnswer records that a client accepts or rejects the last response. It logs at most ten
-// rejections of a stream per minute, and does not repeat the reason that it has logged last.
 func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, log *slog.Logger) {
+	// We log at most ten rejections of a stream per minute, and do not repeat the last reason.
 	t.waiting = false
 	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
 	if r.GetErrorDetail() == nil {
@@ -198,10 +193,8 @@ func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, l
 	}
 }
 
-// logText escapes and truncates a text from a client for the log.
 func logText(s string) string { return printable.Line(s, maxLogged) }
 
-// logNames returns the first names of a request for the log.
 func logNames(names []string) (list []string) {
 	for _, name := range names[:min(len(names), maxListed)] {
 		list = append(list, logText(name))
@@ -212,8 +205,8 @@ func logNames(names []string) (list []string) {
 	return list
 }
 
-// Limits of what clients may use (docs/limits.md). They are much higher than the needs of a gRPC
-// client: one stream with three types and, for each type, one name per cluster.
+// These limits (docs/limits.md) are far above what a gRPC client needs: one stream with three types,
+// and one name per cluster for each.
 const (
 	maxMessage = 256 << 10 // bytes of a request
 	maxStreams = 8         // concurrent streams on one connection
@@ -225,8 +218,8 @@ const (
 	maxClientMemory = 32 << 20 // estimated bytes for the requests of all clients
 	bytesPerName    = 200      // estimated bytes for a requested name, in addition to those of the name
 
-	largeRequestNames = 100     // names from which on a request is large
-	largeRequestBytes = 4 << 10 // bytes from which on a request is large
+	largeRequestNames = 100     // a request of this many names is large,
+	largeRequestBytes = 4 << 10 // or of this many bytes
 )
 
 func serverOptions(largeRequests *limiter) []grpc.ServerOption {
@@ -244,9 +237,8 @@ func serverOptions(largeRequests *limiter) []grpc.ServerOption {
 	}
 }
 
-// codec decodes only one large request at a time, because decoding takes many times the request's
-// size in memory. It drops what the server does not use, because the request then waits until it is
-// handled.
+// codec decodes one large request at a time, since this takes many times the request's size in
+// memory. The request then waits for its turn, so we drop what we do not use.
 type codec struct {
 	encoding.CodecV2
 	largeRequests *limiter
@@ -269,18 +261,17 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return err
 }
 
-// limiter admits one large request at a time. After each request, it pauses for as long as the request
-// took, so that large requests use at most half of one processor.
+// limiter lets one large request pass at a time. After each one we pause for as long as it took, so
+// that together they take at most half of one processor.
 type limiter struct{ mu sync.Mutex }
 
-// enter waits until the caller may proceed. The caller must call leave afterwards.
+// enter waits for its turn. The caller must call leave afterwards.
 func (l *limiter) enter() (leave func()) {
 	l.mu.Lock()
 	startTime := time.Now()
 	return func() { time.AfterFunc(time.Since(startTime), l.mu.Unlock) }
 }
 
-// metrics has the metrics of clients, files and targets.
 type metrics struct {
 	registry                    *prometheus.Registry
 	refused                     *prometheus.CounterVec

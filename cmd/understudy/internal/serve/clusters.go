@@ -16,24 +16,28 @@ import (
 // reading is what a source has: a file, or a target of --from.
 type reading struct {
 	source string // the path, or the target without secrets; the path of a directory that cannot be read, for its files
-	// clusters has the clusters by name, or is nil if the content is unknown. A nil cluster is listed
-	// without endpoints. Unknown content is what was last served from the source.
+	// clusters is nil if we do not know the content, as while a file is being written: what we last
+	// served from this source then stays. A nil cluster is listed without endpoints.
 	clusters map[string]*clusterConfig
 	problem  error
 }
 
-// clusters decides which clusters to serve, given what all sources have. It does no I/O, and takes
-// the time as an argument.
+// clusters decides what to serve, given what all sources have. It does no I/O, and takes the time
+// as an argument. With a cluster x in two files:
 //
-// A cluster that is no longer in any source is still served for the duration delay. Files often
-// vanish for a moment while they are renamed or rewritten, and clients stop using a cluster that is
-// removed.
+//	a.yaml   b.yaml  served
+//	x                x of a
+//	x        x       x of a; b is rejected, as x is already in a
+//	invalid  x       x of a as it was; b is rejected
+//	         x       x of b
+//	                 x of b as it was, until delay is over
+//
+// The delay is for files that vanish for a moment while they are renamed or rewritten: clients drop
+// a cluster that is removed.
 type clusters struct {
-	delay  time.Duration
-	served map[string]servedCluster // by cluster name
-	// bySource has the clusters that each source had last, and those that the files of each directory
-	// had.
-	bySource map[string][]string
+	delay    time.Duration
+	served   map[string]servedCluster // by cluster name
+	bySource map[string][]string      // names that each source had last, and those of each directory's files
 }
 
 type servedCluster struct {
@@ -50,7 +54,6 @@ type changes struct {
 	incomplete       bool                // some cluster may be missing, because its content was never known
 }
 
-// index updates bySource.
 func (c *clusters) index() {
 	all, missing := make(map[string][]string), make(map[string][]string)
 	for _, name := range slices.Sorted(maps.Keys(c.served)) {
@@ -67,10 +70,8 @@ func (c *clusters) index() {
 	c.bySource = all
 }
 
-// update applies what all sources have. A source that was in use before goes on serving its clusters
-// if another source has a cluster of the same name. Otherwise, the first source is used. All sources
-// are considered together, so that two files may swap their clusters.
 func (c *clusters) update(now time.Time, readings []reading) changes {
+	// We look at all sources together, so that two files may swap their clusters.
 	result := changes{problems: make(map[string]error), kept: make(map[string][]string)}
 	next := make(map[string]servedCluster)
 	keep := func(source string, names []string) {
@@ -147,8 +148,8 @@ func (c *clusters) replace(now time.Time, next map[string]servedCluster, result 
 	}
 }
 
-// clusterConfig is a cluster as it is configured. Endpoints of a STATIC cluster are served over EDS,
-// which every client supports.
+// clusterConfig is a cluster as configured. We serve the endpoints of a STATIC one over EDS, which
+// every client supports.
 type clusterConfig struct {
 	*clusterv3.Cluster
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
@@ -163,7 +164,6 @@ func newClusterConfig(c *clusterv3.Cluster) *clusterConfig {
 	return g
 }
 
-// newStatic returns a cluster that has only endpoints.
 func newStatic(endpoints *endpointv3.ClusterLoadAssignment) *clusterConfig {
 	return newClusterConfig(&clusterv3.Cluster{Name: endpoints.GetClusterName(), LoadAssignment: endpoints})
 }

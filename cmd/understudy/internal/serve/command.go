@@ -117,9 +117,9 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("output %q: want text or json", output)
 }
 
-// setGRPCLogger makes gRPC and the standard library log to w, because writes to standard error may
-// block. gRPC's log level still comes from the environment.
 func setGRPCLogger(w io.Writer) {
+	// Writes to standard error may block, so gRPC and the standard library log to w. gRPC's log
+	// level still comes from the environment.
 	log.SetOutput(w)
 	severity, writers := strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL")), []io.Writer{io.Discard, io.Discard, io.Discard}
 	if i := slices.Index([]string{"info", "warning", "error"}, cmp.Or(severity, "error")); i >= 0 {
@@ -131,21 +131,18 @@ func setGRPCLogger(w io.Writer) {
 
 const (
 	maxQueuedLines = 1000
-	// flushTimeout limits how long close waits for the last lines to be written.
-	flushTimeout = time.Second
+	flushTimeout   = time.Second
 )
 
-// queue is a writer of lines that never blocks. A goroutine writes the lines to out. If out is too
-// slow or blocks, the queue drops lines and counts them.
+// queue never blocks its writer: if out is too slow, it drops lines and counts them.
 type queue struct {
 	lines   chan []byte // nil means that the queue is closed
 	dropped atomic.Uint64
 	done    chan struct{}
 }
 
-// newQueue returns a queue. Once lines can be written again, it calls report with the number of all
-// lines that were dropped.
 func newQueue(out io.Writer, report func(dropped uint64)) *queue {
+	// Once lines can be written again, report gets the number of all lines that were dropped.
 	q := &queue{lines: make(chan []byte, maxQueuedLines), done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
@@ -165,7 +162,6 @@ func newQueue(out io.Writer, report func(dropped uint64)) *queue {
 	return q
 }
 
-// Write queues a line, or drops it if the queue is full.
 func (q *queue) Write(line []byte) (int, error) {
 	select {
 	case q.lines <- bytes.Clone(line):
@@ -175,7 +171,6 @@ func (q *queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close waits until all lines are written, but no longer than flushTimeout.
 func (q *queue) close() {
 	go func() { q.lines <- nil }() // waits while the queue is full
 	select {

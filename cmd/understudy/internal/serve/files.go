@@ -18,8 +18,7 @@ import (
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files reads the files and directories that are given on the command line. It is not safe for
-// concurrent use.
+// files is not safe for concurrent use.
 type files struct {
 	paths    []string
 	log      *slog.Logger
@@ -34,8 +33,8 @@ type servedFile struct {
 	notes string // the fields that are not sent to clients
 }
 
-// emptyClusters is the problem of a file in which some clusters list no endpoint. The other clusters
-// are served.
+// emptyClusters is the problem of a file of which some clusters list no endpoint. We serve the
+// others.
 type emptyClusters struct{ error }
 
 func newFiles(paths []string, log *slog.Logger) *files {
@@ -46,13 +45,11 @@ func newFiles(paths []string, log *slog.Logger) *files {
 	return f
 }
 
-// covers reports whether a source is one of the files, or in one of the directories.
 func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-// read reads the files that have changed, and returns what each file has. hadFiles has
-// the directories from whose files clusters are served.
+// read returns what each file has. hadFiles has the directories from whose files we serve clusters.
 func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	read := make(map[string]bool)
 	for _, path := range f.paths {
@@ -70,7 +67,6 @@ func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	return all
 }
 
-// list returns the path itself if it is a file, or else the endpoints files in the directory.
 func (f *files) list(path string, hadFiles map[string][]string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -90,8 +86,7 @@ func (f *files) list(path string, hadFiles map[string][]string) ([]string, error
 			list = append(list, filepath.Join(path, name))
 		}
 	}
-	// When a file system is unmounted, its mount point is another, empty directory. This does not
-	// mean that the files have been removed.
+	// An unmounted file system leaves another, empty directory behind. Nobody has removed the files.
 	if before := f.dirInfo[path]; len(list) == 0 && hadFiles[path] != nil && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is a different directory than before, and has no endpoints files", path)
 	}
@@ -101,9 +96,8 @@ func (f *files) list(path string, hadFiles map[string][]string) ([]string, error
 	return list, nil
 }
 
-// load returns what a file has. After startup, the content of a new file is unknown until the file
-// seems complete, because a process may still be writing it.
 func (f *files) load(path string) reading {
+	// A process may still be writing a new file, so after startup we wait until it seems complete.
 	file := f.byPath[path]
 	if file == nil {
 		file = &servedFile{File: filewatch.NewFile(path), last: reading{source: path}}
@@ -140,8 +134,8 @@ func (f *files) load(path string) reading {
 	return file.last
 }
 
-// clustersOf returns the clusters in a file. Those that list no endpoint are nil. If this is the only
-// one, the result is nil.
+// clustersOf returns the clusters in a file, with nil for those that list no endpoint. If that is
+// the only one, the result is nil.
 func clustersOf(doc *clusterfile.Document) map[string]*clusterConfig {
 	all := make(map[string]*clusterConfig)
 	if _, err := doc.Answer(); doc.Clusters == nil && err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// followedTargets follows the targets of Options.From. It is safe for concurrent use.
+// followedTargets is safe for concurrent use.
 type followedTargets struct {
 	wake    func()
 	log     *slog.Logger
@@ -40,13 +40,10 @@ type followedTarget struct {
 	notes    string // settings of the answers that are ignored
 }
 
-// mechanismTimeout limits the wait until all discovery mechanisms of a target have answered for the
-// first time. During this wait, the cluster from the cache is served, which has the endpoints of
-// all mechanisms.
+// mechanismTimeout is how long we wait until all discovery mechanisms of a target have answered.
+// Meanwhile we serve the cluster from the cache, which has the endpoints of all of them.
 const mechanismTimeout = 15 * time.Second
 
-// followTargets starts to follow the targets in o.From. Each entry is NAME=TARGET, or a target
-// whose cluster is named after the target's authority.
 func followTargets(o Options, wake func()) (*followedTargets, error) {
 	sources, err := o.Kubeconfig.Sources(o.From...)
 	if err != nil {
@@ -84,9 +81,9 @@ func (f *followedTargets) start(text string) error {
 	return nil
 }
 
-// splitFrom splits NAME=TARGET. Without a name, the cluster is named after the target's authority.
-// A target has a colon or a slash before its first "="; a name has neither.
 func splitFrom(text string) (name, target string, err error) {
+	// A target has a colon or a slash before its first "="; a name has neither. Without a name, the
+	// target's authority is the name.
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
 		target = text
@@ -100,7 +97,6 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-// change changes the state of a target, and converts it to a cluster.
 func (f *followedTargets) change(t *followedTarget, do func()) {
 	f.mu.Lock()
 	do()
@@ -113,8 +109,8 @@ func (f *followedTargets) change(t *followedTarget, do func()) {
 	f.wake()
 }
 
-// convert sets the cluster and the problem of a target. A cluster has only one set of drops, and no
-// outlier detection: notes lists what is ignored.
+// convert returns notes on what we leave out: a cluster has only one set of drops, and no outlier
+// detection.
 func (t *followedTarget) convert() (notes []string) {
 	var answers []*topology.Checked
 	var problems []string
@@ -156,7 +152,6 @@ func (t *followedTarget) convert() (notes []string) {
 	return notes
 }
 
-// read returns what each target has.
 func (f *followedTargets) read() (all []reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,8 +161,8 @@ func (f *followedTargets) read() (all []reading) {
 	return all
 }
 
-// close stops following the targets. wake is not called after close has returned.
 func (f *followedTargets) close() {
+	// wake is not called after close has returned.
 	for _, t := range f.list {
 		t.stop()
 		t.timer.Stop()

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
-// publisher serves the clusters of files and targets and follows their changes. Except for
-// wake, its methods must not be called concurrently.
+// publisher serves the clusters of files and targets, and follows their changes. Only wake may be
+// called concurrently.
 type publisher struct {
 	files     *files
 	targets   *followedTargets
@@ -26,13 +26,13 @@ type publisher struct {
 	metrics   *metrics
 	log       *slog.Logger
 
-	wakeups        chan time.Time    // makes run read the changed files
+	wakeups        chan time.Time
 	rereadAll      atomic.Bool       // the next reload also reads unchanged files
-	loggedProblems map[string]string // last logged problem, by source
+	loggedProblems map[string]string // by source
 }
 
-// newPublisher reads the files for the first time. It fails if no path exists and there is neither
-// a target nor a cached cluster. It may then return a publisher that must be closed.
+// newPublisher fails if no path exists and there is neither a target nor a cached cluster. It may
+// then return a publisher that must be closed.
 func newPublisher(o Options) (*publisher, error) {
 	p := &publisher{
 		files:          newFiles(o.Paths, o.Log),
@@ -71,9 +71,8 @@ func (p *publisher) begin(o Options) error {
 	return nil
 }
 
-// restore serves the clusters of the cache directory, if there is one, until the files replace
-// them.
 func (p *publisher) restore(directory string) (err error) {
+	// We serve what is in the cache until the files replace it.
 	var entries []entry
 	if p.store, entries, err = openStore(directory, p.log); p.store == nil {
 		return err
@@ -96,7 +95,6 @@ func (p *publisher) restore(directory string) (err error) {
 	return nil
 }
 
-// wake makes run read changed files and serve the targets' clusters soon.
 func (p *publisher) wake() {
 	select {
 	case p.wakeups <- time.Now():
@@ -120,8 +118,6 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	}
 }
 
-// reload reads the files and serves the clusters of files and targets. It returns the problems by
-// source.
 func (p *publisher) reload() map[string]error {
 	all := p.files.read(p.clusters.bySource)
 	c := p.clusters.update(time.Now(), append(all, p.targets.read()...))
@@ -142,7 +138,6 @@ func (p *publisher) reload() map[string]error {
 	return c.problems
 }
 
-// publish sends the changes to the clients that request the clusters.
 func (p *publisher) publish(c changes) {
 	if err := p.resources.set(c, p.clusters.served); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())

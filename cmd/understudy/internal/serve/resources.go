@@ -27,15 +27,14 @@ const (
 	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 )
 
-// resources holds what is served, as snapshots. Streams read them without locks, so that a client
-// with a large request delays no other client.
+// resources holds what we serve, as snapshots that streams read without locks: a client with a
+// large request delays no other one.
 type resources struct {
 	policy  string
 	current atomic.Pointer[snapshot]
 }
 
-// snapshot is what is served at one time. It does not change.
-type snapshot struct {
+type snapshot struct { // immutable
 	loaded     bool                           // something valid is known
 	incomplete bool                           // some cluster may be missing, because its content was never known
 	byType     map[string]map[string]resource // by type URL and name
@@ -56,8 +55,7 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// set serves the clusters that are new or changed, and no longer those that are removed. It must not
-// be called concurrently.
+// set must not be called concurrently.
 func (r *resources) set(c changes, served map[string]servedCluster) error {
 	before := r.current.Load()
 	if len(c.updated)+len(c.removed) == 0 && c.incomplete == before.incomplete {
@@ -101,8 +99,8 @@ func (n *snapshot) add(g *clusterConfig, policy string) error {
 	return nil
 }
 
-// response returns the names of the resources to send for a topic, in order, and the versions that
-// the client then has. ok is false if there is nothing to send yet.
+// response returns the names to send, in order, and the versions that the client has afterwards. ok
+// is false if there is nothing to send yet.
 func (n *snapshot) response(typeURL string, t *topic) (names []string, versions map[string]string, ok bool) {
 	all, served := n.byType[typeURL]
 	if !served {
@@ -130,11 +128,10 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 	return names, versions, t.nonce == "" || !listsAll && len(names) > 0 || listsAll && !maps.Equal(versions, t.sent)
 }
 
-// mayRespond reports whether a response may be sent although some content may be unknown. Clients
-// treat a resource that is missing from a response that lists all as removed. If a server that
-// starts with an invalid file responded, they would drop endpoints that still work. A client that
-// gets no response keeps its endpoints.
 func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
+	// Clients take a resource that is missing from a response for removed, if the response lists
+	// all. So if we started with an invalid file and responded, they would drop endpoints that
+	// still work. Without a response, they keep them.
 	if !n.incomplete || !listsAll || !n.loaded {
 		return n.loaded
 	}
@@ -146,8 +143,7 @@ func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
 	return !t.wildcard || t.nonce != ""
 }
 
-// The fallback of the policies is what gRPC uses for ROUND_ROBIN: it chooses localities by weight,
-// and the endpoints of a locality evenly.
+// The fallback is gRPC's own for ROUND_ROBIN: localities by weight, and endpoints of one evenly.
 var (
 	edsFields    = newCluster(`{"type": "EDS", "edsClusterConfig": {"edsConfig": {"ads": {}, "resourceApiVersion": "V3"}}}`)
 	policyFields = newCluster(`{"loadBalancingPolicy": {"policies": [
@@ -158,8 +154,8 @@ var (
 				"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}}}]}}}}]}}`)
 )
 
-// listenerFields contains its routes, so that clients need not request them. The routes send every
-// call to the cluster with the same name.
+// listenerFields has its routes inside, so that clients need not request them. They send every call
+// to the cluster of the same name.
 const listenerFields = `{"name": NAME, "apiListener": {"apiListener": {
 		"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"routeConfig": {"name": NAME, "virtualHosts": [{"name": NAME, "domains": ["*"], "routes": [{"match": {"prefix": ""}, "route": {"cluster": NAME}}]}]},
@@ -173,8 +169,6 @@ func newCluster(text string) *clusterv3.Cluster {
 	return c
 }
 
-// clusterFor returns the cluster to serve for g. It adds the fields that clients need and that the
-// file may omit.
 func clusterFor(g *clusterConfig, policy string) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{Name: g.GetName(), OutlierDetection: g.GetOutlierDetection()}
 	if g.endpoints == nil {
@@ -190,7 +184,6 @@ func clusterFor(g *clusterConfig, policy string) *clusterv3.Cluster {
 	return cluster
 }
 
-// listenerFor returns the listener for gRPC clients with the target xds:///name.
 func listenerFor(name string) (*listenerv3.Listener, error) {
 	quoted, _ := json.Marshal(name) // a string is always valid
 	listener := new(listenerv3.Listener)

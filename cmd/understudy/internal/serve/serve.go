@@ -112,7 +112,7 @@ type Server struct {
 	err    error // why the server has ended; valid once done is closed
 }
 
-// stopTimeout limits how long streams may take to end by themselves when the server stops.
+// stopTimeout is how long streams may take to end by themselves when we stop.
 const stopTimeout = 5 * time.Second
 
 // Start loads and serves the valid files, and the cached clusters of invalid files. It fails if
@@ -140,7 +140,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{done: make(chan struct{})}
-	s.watcher = filewatch.New(filewatch.Options{}, o.Paths...) // created before the files are read, so that it misses no change
+	s.watcher = filewatch.New(filewatch.Options{}, o.Paths...) // before we read the files: it must miss no change
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
@@ -172,7 +172,6 @@ type Failure struct{ error }
 
 func (f Failure) Unwrap() error { return f.error }
 
-// listen listens on an address. It returns a Failure if the port is in use or not permitted.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if _, refused := errors.AsType[*os.SyscallError](err); refused {
@@ -212,8 +211,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	defer s.cancel()
 	server := grpc.NewServer(append(serverOptions(&s.publisher.clients.largeRequests),
 		grpc.Creds(creds),
-		// Keepalive pings may be 10 s apart, the shortest interval of gRPC clients. The limit is a
-		// second lower, because a ping may arrive early.
+		// gRPC clients ping every 10 s at most, but a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopTimeout}),
 	)...)
@@ -234,8 +232,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 		background.Go(func() { _ = metrics.Serve(s.metricsListener) })
 		o.Log.Info("metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
 	}
-	// ErrServerStopped means that the server was stopped before Serve was called. This is not a
-	// failure.
+	// ErrServerStopped is no failure: Stop was quicker than Serve.
 	if err := server.Serve(limitedListener{s.listener, s.publisher.clients, make(chan struct{}, min(o.MaxConnections, 1<<30))}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
@@ -246,17 +243,16 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	o.Log.Info("stopped")
 }
 
-// stop waits for the streams, which end with the server's context. After stopTimeout, it aborts the
-// remaining streams: those of clients that do not read, and those that watch the health.
 func stop(server *grpc.Server) {
+	// Some streams do not end by themselves: those of clients that do not read, and those that
+	// watch the health. After stopTimeout, we abort them.
 	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
 }
 
-// metricsHandler serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
-// server is ready when it serves any valid content.
 func metricsHandler(p *publisher) http.Handler {
+	// We are ready as soon as we serve any valid content.
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -270,8 +266,6 @@ func metricsHandler(p *publisher) http.Handler {
 	return mux
 }
 
-// metricsAddress returns the address to listen on. If text is only a port, with or without a colon,
-// the address is on loopback.
 func metricsAddress(text string) (string, error) {
 	if !strings.Contains(text, ":") {
 		text = ":" + text
@@ -293,8 +287,8 @@ type TLS struct {
 	ClientCA string
 }
 
-// reload reads the files for each connection. It logs each problem only once.
 func (t TLS) reload(lastGood *tls.Config, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	// We read the files for each connection, and log each problem only once.
 	var mu sync.Mutex
 	var problem string
 	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -332,8 +326,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// loggingCredentials logs failed handshakes. Otherwise, only the client would log them, and the
-// server's operator may have no access to the client's log.
+// loggingCredentials logs failed handshakes. Otherwise only the client would, and its log is not
+// always ours to read.
 type loggingCredentials struct {
 	credentials.TransportCredentials
 	log *slog.Logger

@@ -20,9 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// store keeps the served clusters in a file. After a restart, a cluster is served from this file
-// while its source is invalid. Entries are validated as strictly as endpoints files. A nil store
-// keeps nothing.
+// store keeps the served clusters in a file, for a restart while their sources are invalid. We
+// check entries as strictly as endpoints files. A nil store keeps nothing.
 type store struct {
 	path    string
 	limit   int64 // of the file, in bytes
@@ -47,7 +46,6 @@ const (
 	maxStore  = 256 << 20
 )
 
-// openStore returns the store in a directory. It logs and ignores what is not valid.
 func openStore(directory string, log *slog.Logger) (*store, []entry, error) {
 	if directory == "" {
 		return nil, nil, nil
@@ -110,10 +108,9 @@ func parseEntry(data []byte) (entry, error) {
 	return e, err
 }
 
-// offer makes the store hold exactly these clusters soon, in the background: writing thousands of
-// clusters takes seconds. It does nothing if they are the same as before, unless the last write has
-// failed.
 func (s *store) offer(served map[string]servedCluster) {
+	// Writing thousands of clusters takes seconds, so this happens in the background. If the last
+	// write has failed, we try again even if nothing has changed.
 	if s == nil || maps.Equal(served, s.offered) && !s.failed.Load() {
 		return
 	}
@@ -125,9 +122,8 @@ func (s *store) offer(served map[string]servedCluster) {
 	s.latest <- s.offered
 }
 
-// close waits at most stopTimeout until the clusters are written. A process that is killed meanwhile
-// leaves the file as it was.
 func (s *store) close() {
+	// If the process is killed while we wait here, the file stays as it was.
 	if s == nil {
 		return
 	}
@@ -139,7 +135,6 @@ func (s *store) close() {
 	}
 }
 
-// run writes the clusters. The next offer after a failure is another attempt.
 func (s *store) run() {
 	defer close(s.done)
 	for served := range s.latest {
@@ -151,8 +146,8 @@ func (s *store) run() {
 	}
 }
 
-// write replaces the file in one step, so that a crash leaves either the old or the new content.
 func (s *store) write(served map[string]servedCluster) error {
+	// We replace the file in one step, so that a crash leaves either the old or the new one.
 	entries := make([]entry, 0, len(served))
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		c := served[name]

@@ -18,23 +18,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// responseTimeout is the maximum time that a stream stays open without a response while the content
-// of some files or targets is unknown. The server then ends the stream, so that the client tries
-// another server. Otherwise, the client would wait, because this server is reachable.
+// responseTimeout is how long we keep a stream to which we have nothing to say, as some content is
+// unknown. The client would wait, since we are reachable, so we end the stream and let it try
+// another server.
 const responseTimeout = 5 * time.Second
 
-// ads serves ADS streams in the state-of-the-world variant.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	ctx             context.Context // streams end when it ends
+	ctx             context.Context // of all streams
 	clients         *clients
 	resources       *resources
 	responseTimeout time.Duration
 }
 
-// StreamAggregatedResources handles one request at a time. After each request and each change of
-// the resources, it sends the responses that are due.
 func (a *ads) StreamAggregatedResources(server discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	// One request at a time. After each one, and each change of the resources, we send what is due.
 	ctx, end := context.WithCancelCause(server.Context())
 	defer context.AfterFunc(a.ctx, func() { end(nil) })()
 	defer end(nil)
@@ -96,7 +94,6 @@ type topic struct {
 	held           int             // estimated memory for the names, in bytes
 }
 
-// handle handles a request. It returns an error if the request exceeds a limit.
 func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) error {
 	if len(r.GetResourceNames()) >= largeRequestNames {
 		defer s.clients.largeRequests.enter()()
@@ -118,8 +115,7 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	}
 	switch {
 	case t.nonce != "" && t.nonce != r.GetResponseNonce():
-		// The client sent this request before it received the last response. It will accept or
-		// reject that response later, and then repeat what it requests.
+		// This crossed our last response. The client will answer that one, and repeat what it wants.
 		log.Debug("client answers an earlier response")
 		return nil
 	case t.waiting:
@@ -135,9 +131,9 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	return nil
 }
 
-// subscribe records the requested names. A first request without names requests all resources. It
-// returns by how much the estimated memory has grown.
 func (t *topic) subscribe(list []string, all int) (more int) {
+	// In the protocol, a first request without names asks for all resources. more is by how much
+	// the estimated memory has grown.
 	wildcard := slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.names == nil || t.wildcard)
 	names := make(map[string]bool, len(list))
 	for _, name := range list {

@@ -26,7 +26,7 @@ func Format(rows [][]string) string {
 	return trailingSpaces.ReplaceAllString(out.String(), "")
 }
 
-// Painter adds colours to text if it is true, and returns the text unchanged otherwise.
+// Painter adds colours to text, or if it is false returns the text unchanged.
 type Painter bool
 
 // PainterFor returns a Painter for w. It colours text if w is a terminal and the environment allows

@@ -15,8 +15,7 @@ import (
 
 const maxInFlight = 1000
 
-// prober calls grpc.health.v1.Health/Check at a fixed rate and counts the results. It is safe for
-// concurrent use.
+// prober is safe for concurrent use.
 type prober struct {
 	rate float64
 
@@ -30,7 +29,7 @@ type CallCounts struct {
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
-	// NotSent counts calls that were not sent because too many were in flight.
+	// NotSent counts calls that we held back: too many were in flight.
 	NotSent   int    `json:"held,omitempty"`
 	LastError string `json:"last_error,omitempty"`
 }
@@ -73,7 +72,7 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	switch {
 	case err == nil:
 		t.counts.Answered++
-	case ctx.Err() != nil || endsNow(ctx): // the watch has ended, which canceled the call
+	case ctx.Err() != nil || endsNow(ctx): // canceled by the end of the watch
 		t.counts.Sent--
 	default:
 		t.counts.Failed++
@@ -81,8 +80,8 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	}
 }
 
-// endsNow reports whether a context is about to end. The server may learn of it first.
 func endsNow(ctx context.Context) bool {
+	// The server may learn of the deadline before we do.
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < 50*time.Millisecond
 }

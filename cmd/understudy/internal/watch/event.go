@@ -32,7 +32,6 @@ type Event struct {
 	channel *page.Channel
 }
 
-// follower compares each debug page with the previous page, and returns the differences as events.
 type follower struct {
 	url      string // URL of the page, or "" for a channel of this process
 	page     *page.Page
@@ -50,8 +49,6 @@ type trackedChannel struct {
 	lastEvent      time.Time
 }
 
-// observe processes the next page, or the error from fetching it, and returns the events since the
-// previous call.
 func (f *follower) observe(now time.Time, page *page.Page, err error) (events []Event) {
 	if err != nil {
 		err = errors.New(shell.Brief(err))
@@ -82,7 +79,7 @@ func (f *follower) compare(page *page.Page) (events []Event) {
 		if tracked == nil || tracked.target != c.Target {
 			tracked = &trackedChannel{target: c.Target}
 			if f.page == nil && f.url != "" && len(c.Events) > 0 {
-				tracked.lastEvent = c.Events[0].Time // do not report events from before the watch
+				tracked.lastEvent = c.Events[0].Time // older ones are not ours to report
 			}
 		}
 		f.channels[c.ID] = tracked
@@ -133,8 +130,8 @@ func (f *follower) observeCalls(now time.Time, final bool) []Event {
 	return []Event{event}
 }
 
-// checkHealth returns an error if the page is unreachable, if a channel is neither READY nor IDLE, or
-// if the watch has made calls and every one failed.
+// checkHealth fails if the page is unreachable, if a channel is neither READY nor IDLE, or if all
+// our calls failed.
 func (f *follower) checkHealth() error {
 	if f.err != nil {
 		return Failure{fmt.Errorf("%s: not reached: %w", f.url, f.err)}

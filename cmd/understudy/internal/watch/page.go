@@ -17,23 +17,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Limits for a debug page, because the server may be hostile. Within these limits, a page takes
-// less than 100 MB of memory. The page of a real program is smaller than 1 MB.
+// The server may be hostile. Within these limits, a page takes less than 100 MB of memory; that of a
+// real program has less than 1 MB.
 const (
 	maxPageBytes  = 8 << 20
-	maxPageValues = 300_000 // number of values in all lists and objects
-	maxDepth      = 16      // number of levels of the tree
+	maxPageValues = 300_000 // in all lists and objects
+	maxDepth      = 16      // of the tree
 	pageTimeout   = 10 * time.Second
 )
 
-// invalidPageError means that a response is not a page of debug.Handler, so that a retry would not
-// help.
+// invalidPageError means that this is no page of debug.Handler, so we do not try again.
 type invalidPageError struct{ error }
 
 func localPage(context.Context) (*page.Page, error) { return page.Now(), nil }
 
-// openPage returns a function that fetches the page at an URL, and the URL without secrets: without
-// the user information, and without the query. No error contains more of the URL.
+// openPage also returns the URL without user information and query. Errors tell no more of it than
+// this.
 func openPage(target string, t TLS) (fetch func(context.Context) (*page.Page, error), redacted string, err error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
@@ -82,9 +81,8 @@ func fetchPage(ctx context.Context, client *http.Client, u *url.URL) (*page.Page
 	return parse(body)
 }
 
-// parse decodes a page. It first counts the brackets and commas, because each value follows one of
-// them, and rejects a page with too many values.
 func parse(body []byte) (*page.Page, error) {
+	// Each value follows a bracket or a comma, so we count these before we decode anything.
 	values := bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("[")) + bytes.Count(body, []byte(","))
 	if len(body) > maxPageBytes || values > maxPageValues {
 		return nil, invalidPageError{fmt.Errorf("the page has more than %d bytes or %d values", maxPageBytes, maxPageValues)}
@@ -101,7 +99,6 @@ func parse(body []byte) (*page.Page, error) {
 
 func isInvalid(c *page.Channel) bool { return c == nil || isTooDeep(c.Tree, maxDepth) }
 
-// isTooDeep also reports whether a child is null.
 func isTooDeep(p *page.Policy, levels int) bool {
 	return p != nil && (levels == 0 || slices.ContainsFunc(p.Children, func(child *page.Child) bool {
 		return child == nil || isTooDeep(child.Below, levels-1)

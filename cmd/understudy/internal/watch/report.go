@@ -13,11 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// A reporter shows the current state, and the events that have occurred since the previous call.
+// A reporter gets the events since its last call.
 type reporter func(*follower, []Event) error
 
-// lineReporter prints a line for each event. When the status of a channel changes, it also prints
-// the channel's tree.
 func lineReporter(out io.Writer) reporter {
 	return func(_ *follower, events []Event) error {
 		var b strings.Builder
@@ -54,15 +52,15 @@ func jsonReporter(out io.Writer) reporter {
 	}
 }
 
-// The watch writes only these escape sequences. It turns off the wrapping of lines, because the
-// cells of wide characters are not counted.
+// We write no other escape sequences. We do not count the cells of wide characters, so lines do not
+// wrap.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	clearLine   = "\x1b[K"
 )
 
-// openScreen switches to the alternate screen of a terminal. The caller must call restore, which
+// openScreen switches to the terminal's alternate screen. The caller must call restore, which
 // leaves the last state on the terminal.
 func openScreen(out *os.File) (report reporter, restore func()) {
 	fmt.Fprint(out, enterScreen)

@@ -19,8 +19,8 @@ import (
 type Dial struct {
 	Options       []string // NAME=VALUE, as in the query of a target
 	TLS           TLS
-	XDSInsecure   bool          // do not use TLS for the management server
-	ServiceConfig string        // service config in JSON
+	XDSInsecure   bool          // no TLS for the management server
+	ServiceConfig string        // in JSON
 	KeepAlive     time.Duration // interval of keepalive pings, or 0 for no pings
 }
 
@@ -29,8 +29,6 @@ func isPage(target string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// failoverTarget wraps a target, or a list of targets, into a failover target. If this
-// module already resolves the scheme of the target, it returns the target unchanged.
 func failoverTarget(target string) string {
 	scheme, _, found := strings.Cut(target, ":")
 	if found && slices.Contains(options.Schemes(), strings.ToLower(scheme)) {

@@ -19,11 +19,9 @@ const (
 	maxEvents    = 4 // of each channel, on the screen
 )
 
-// sanitize makes text from a page printable and short. A name or an error from elsewhere could
-// control the terminal otherwise.
+// sanitize keeps a name or an error from elsewhere from controlling the terminal.
 func sanitize(text string) string { return printable.Line(text, 500) }
 
-// sentences says where the calls of a channel go, and why.
 func sentences(c *page.Channel, now time.Time) []string {
 	texts := append(append([]string{c.Headline()}, c.Reasons()...), c.Stale(now)...)
 	for i, text := range texts {
@@ -32,8 +30,6 @@ func sentences(c *page.Channel, now time.Time) []string {
 	return texts
 }
 
-// tree returns a line for each priority, locality and endpoint of a channel, below the remarks on
-// its policies.
 func tree(c *page.Channel, now time.Time) []string {
 	t := &treeText{now: now}
 	t.policy(c.Tree, "  ")
@@ -108,7 +104,6 @@ func remarks(child *page.Child) string {
 
 func ago(t *time.Time, now time.Time) string { return printable.Duration(max(0, now.Sub(*t))) }
 
-// screen returns what a terminal of the given size shows: at most rows lines.
 func (f *follower) screen(now time.Time, columns, rows int) string {
 	lines := []string{strings.TrimSpace(f.url + "  " + now.Local().Format("15:04:05") + ", Ctrl-C ends"), ""}
 	if f.err != nil {

@@ -64,8 +64,8 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	return tlsUnlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// tlsUnlessLocal uses TLS unless both ends of a connection are on this machine. It decides this
-// during the handshake, because the remote address is not known earlier.
+// tlsUnlessLocal uses TLS unless both ends are on this machine. It decides during the handshake:
+// the remote address is not known earlier.
 type tlsUnlessLocal struct {
 	credentials.TransportCredentials
 }

@@ -93,9 +93,9 @@ func Run(ctx context.Context, o Options) error {
 	return w.checkHealth()
 }
 
-// startPage fetches the page once. It returns an error if the URL is not that of a debug page. If
-// the page is unreachable, the watch tries again later.
 func (w *watch) startPage(ctx context.Context, o Options) (err error) {
+	// If the URL is not that of a debug page, we give up. If the page is only unreachable, we try
+	// again later.
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would garble the screen
 	if w.fetch, w.url, err = openPage(o.Target, o.Dial.TLS); err != nil {
 		return err
