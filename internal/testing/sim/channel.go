@@ -220,13 +220,13 @@ func (c *channel) recordCoincidence() {
 // mayDifferByOrder reports whether the policy and the model may differ because they have handled
 // simultaneous events in a different order. The caller holds the lock.
 //
-// With standbys or near groups, an update may coincide with a failover. The model creates a standby
+// With standbys, an update may coincide with a failover. The model creates a standby
 // immediately. The policy creates the standby after all simultaneous events, when the standby may
 // no longer be needed, and may also create a child that the model does not create. The failover
 // timers of the policy and the model then differ.
 func (c *channel) mayDifferByOrder() bool {
 	s := c.w.settings
-	return (s.warmStandby > 0 || s.near.prefer != "") && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
+	return s.warmStandby > 0 && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
 }
 
 func (c *channel) states() string {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,13 +47,6 @@ func TestJudgeSurvivor(t *testing.T) {
 // Each simulation has half of the disturbances and all repairs.
 func TestDrawEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var names []string
-		for _, e := range slices.Concat(repairs, disturbances) {
-			names = append(names, e.name)
-		}
-		if !slices.Equal(names, eventNames) {
-			t.Errorf("the events are %q, want the names of the marks, %q", names, eventNames)
-		}
 		different := make(map[string]bool)
 		for seed := range uint64(20) {
 			drawn, key := drawEvents(Config{}.rand(seed)), ""
