@@ -181,6 +181,18 @@ func bookmark(version string, end bool) string {
 	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"EndpointSlice","metadata":{"resourceVersion":%q%s}}}`+"\n", version, annotations)
 }
 
+func formatEndpoints(a discovery.Answer) string {
+	var b strings.Builder
+	for i, p := range a.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				fmt.Fprintf(&b, "%d%s/%s=%v ", i, l.Zone, strings.Join(e.Addresses, "+"), e.Health)
+			}
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
 func writeAll(w io.Writer, texts ...string) {
 	for _, text := range texts {
 		_, _ = io.WriteString(w, text)
