@@ -1,56 +1,13 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/net/dns/dnsmessage"
-
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
-
-// A DNS name that cannot be looked up does not affect the other entries of the target. If a
-// response is truncated, the query is repeated over TCP.
-func TestFailingNamesDoNotAffectOthers(t *testing.T) {
-	t.Parallel()
-	good := startServer(t, "good", nil)
-	port := good.address[strings.LastIndex(good.address, ":")+1:]
-	dns := startDNS(t)
-	for _, kind := range []string{"A", "AAAA"} {
-		dns.SetAnswer("broken.test", kind, dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
-		dns.SetAnswer("refused.test", kind, dnstest.Answer{Code: dnsmessage.RCodeRefused})
-		dns.SetAnswer("silent.test", kind, dnstest.Answer{Silent: true})
-		dns.Set("loop.test", kind, "CNAME other.test.")
-		dns.Set("other.test", kind, "CNAME loop.test.")
-	}
-	var addresses []string
-	for i := range 1500 {
-		addresses = append(addresses, fmt.Sprintf("127.%d.%d.1", 1+i/250, i%250))
-	}
-	dns.Set("many.test", "A", addresses...)
-	dns.SetAnswer("cut.test", "A", dnstest.Answer{Records: []string{"127.0.0.1"}, Truncated: true})
-	wantErrors := map[string]string{
-		"gone": "its resolver returned no addresses", "broken": "server misbehaving", "refused": "",
-		"silent": "i/o timeout", "loop": "",
-	}
-	var entries []string
-	for name := range wantErrors {
-		entries = append(entries, "dns://"+dns.Address()+"/"+name+".test.:1")
-	}
-	entries = append(entries, "dns://"+dns.Address()+"/cut.test:"+port)
-	cc := newClient(t, "failover:///"+strings.Join(entries, ",")+"?failoverTimeout=2s")
-	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
-	for name, want := range wantErrors {
-		logged.Wait(t, eventTimeout, "failover: dns://"+dns.Address()+"/"+name+".test.:1: ", want)
-	}
-	cc = newClient(t, "failover:///dns://"+dns.Address()+"/many.test:1,dns://"+dns.Address()+"/cut.test:"+port)
-	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
-	logged.Wait(t, eventTimeout, "many.test:1", "1501 endpoints in 2 priorities")
-}
 
 // Unusable clusters do not affect other clusters. The unusable clusters are a cycle, a cluster of
 // an unsupported type, clusters of a management server that does not respond, and clusters whose

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,20 +65,6 @@ func TestNotServingFailsOverAndBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-func TestStoppedPriorityFailsOverAndBack(t *testing.T) {
-	t.Parallel()
-	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, first.address, second.address)
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	awaitName(ctx, t, cc, "first")
-	first.grpc.Stop()
-	awaitName(ctx, t, cc, "second")
-	startServerOn(t, "first", first.address, nil)
-	awaitName(ctx, t, cc, "first")
-}
-
 func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -100,49 +85,4 @@ func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	if _, err := who(ctx, cc); err != nil {
 		t.Errorf("after the update: %v", err)
 	}
-}
-
-func TestCallErrorsDoNotCauseFailover(t *testing.T) {
-	t.Parallel()
-	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, first.address, second.address)
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	awaitName(ctx, t, cc, "first")
-	first.err = status.Error(codes.Internal, "broken")
-	first.failures.Store(100)
-	for range 100 {
-		if _, err := who(ctx, cc); status.Code(err) != codes.Internal {
-			t.Fatalf("error = %v, want the first priority's error", err)
-		}
-	}
-	awaitName(ctx, t, cc, "first")
-}
-
-func TestFileIsMissingAtStart(t *testing.T) {
-	t.Parallel()
-	first := startServer(t, "first", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error = %v, want one that names %s", err, path)
-	}
-	writeEndpoints(t, path, first.address)
-	awaitName(ctx, t, cc, "first")
-}
-
-func TestErrorNamesEmptyFile(t *testing.T) {
-	t.Parallel()
-	first := startServer(t, "first", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path)
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path+":2:11: no endpoint is listed") {
-		t.Errorf("error = %v, want one with the position in %s", err, path)
-	}
-	writeEndpoints(t, path, first.address)
-	awaitName(ctx, t, cc, "first")
 }
