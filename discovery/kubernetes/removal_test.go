@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 )
 
 // If all slices of a Service are deleted, perhaps one after another, all of them must stay in use

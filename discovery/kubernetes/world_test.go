@@ -20,6 +20,8 @@ import (
 type fakeAPIServer struct {
 	serve    func(n int, q url.Values, w io.Writer, done <-chan struct{}) (code int)
 	services map[string]string // JSON of each Service; nil if the account must not read Services
+	// retryAfter returns the header of this name; nil for none.
+	retryAfter func(n int) string
 
 	mu         sync.Mutex
 	requestLog []request
@@ -72,7 +74,11 @@ func (s *fakeAPIServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		if code < 0 {
 			return nil, fmt.Errorf("connection refused")
 		}
-		return newResponse(code, reader)
+		response, err := newResponse(code, reader)
+		if s.retryAfter != nil {
+			response.Header.Set("Retry-After", s.retryAfter(n))
+		}
+		return response, err
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/testing/given"
@@ -50,19 +49,6 @@ func timeoutContext(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func TestNotServingFailsOverAndBack(t *testing.T) {
-	t.Parallel()
-	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
-		given.Dial(given.Set("ServiceConfig", `{"healthCheckConfig":{"serviceName":""}}`)))
-	ctx := timeoutContext(t, eventTimeout)
-	awaitName(ctx, t, cc, "first")
-	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
-	awaitName(ctx, t, cc, "second")
-	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_SERVING)
-	awaitName(ctx, t, cc, "first")
 }
 
 func TestRetryPolicySurvivesUpdate(t *testing.T) {

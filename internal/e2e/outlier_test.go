@@ -67,10 +67,10 @@ func dialPrioritiesWith(t *testing.T, opts []grpc.DialOption, groups ...*serverG
 	for priority, g := range groups {
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, g.name, g.lbEndpoints())
 	}
-	return newClient(t, "file://"+endpointsFileOf(t, text.String()), opts...)
+	return newClient(t, "file://"+endpointsFile(t, text.String()), opts...)
 }
 
-func endpointsFileOf(t *testing.T, text string) string {
+func endpointsFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
