@@ -102,7 +102,6 @@ var loggedMarks = []struct {
 	{"bound: a priority that takes only probes", regexp.MustCompile(`takes only probes`)},
 	{"bound: a priority that has returned", regexp.MustCompile(`takes all of its calls again$`)},
 	{"bound: consecutive_failures", regexp.MustCompile(`is ejected by consecutive_failures`)},
-	{"bound: failure_percentage", regexp.MustCompile(`is ejected by failure_percentage`)},
 	{"wait: LogSaysAfter", regexp.MustCompile(`no answer yet: waiting for`)},
 	{"wait: missingAfter", regexp.MustCompile(`did not send .* within 15s`)},
 	{"wait: quietFor", regexp.MustCompile(`received nothing for \S+ while endpoints failed`)},
