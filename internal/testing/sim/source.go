@@ -48,7 +48,8 @@ func (w *World) newLeaf(kind string, truth EndpointSet, first int, config Config
 	return newNames(truth, first)
 }
 
-var kinds = []string{"failover", "failover", "eds", "eds", "eds", "file", "file", "mixed", "mixed", "mixed"}
+// In this order, the first five seeds have each kind.
+var kinds = []string{"eds", "eds", "failover", "eds", "file", "file", "eds", "mixed", "mixed", "file"}
 
 func splitAddress(address string) (string, uint32) {
 	host, text, err := net.SplitHostPort(address)
