@@ -48,7 +48,7 @@ func (w *World) newLeaf(kind string, truth EndpointSet, first int, config Config
 	return newNames(truth, first)
 }
 
-// In this order, the first five seeds have each kind.
+// kinds are in an order in which the first five seeds have each of them.
 var kinds = []string{"eds", "eds", "failover", "eds", "file", "file", "eds", "mixed", "mixed", "file"}
 
 func splitAddress(address string) (string, uint32) {
