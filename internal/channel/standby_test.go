@@ -93,6 +93,17 @@ func TestConnectedEndpointsOfLargeStandbyFail(t *testing.T) {
 	})
 }
 
+func TestStandbyWithPickFirstHasOneConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		m.newChannel("failover:///tier:///a2,tier:///b200?warmStandby=1&endpointPolicy=pick_first", understudy.Options{})
+		time.Sleep(time.Second)
+		if n := m.connected(addressNames("b", 200)...); n != 1 || m.connected("b0") != 1 {
+			t.Errorf("%d endpoints of the standby are connected, want only b0, the first of the list", n)
+		}
+	})
+}
+
 func TestLargeStandbyKeepsEndpointsAcrossUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
