@@ -1,16 +1,13 @@
 package kubernetes
 
 import (
-	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/understudy-lb/understudy/discovery"
 )
 
 // reply is the server's response to one request. Its body ends after the time duration. If duration
@@ -20,51 +17,6 @@ type reply struct {
 	retryAfter string
 	body       string
 	duration   time.Duration
-}
-
-type replyTransport struct {
-	replies []reply
-
-	mu       sync.Mutex
-	start    time.Time
-	requests []string // "all", "list", or the version at which the watch begins
-	times    []time.Duration
-}
-
-func (s *replyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its EndpointSlices
-		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := r.URL.Query()
-	kind := q.Get("resourceVersion")
-	switch {
-	case !q.Has("watch"):
-		kind = "list"
-	case kind == "":
-		kind = "all"
-	}
-	if s.start.IsZero() {
-		s.start = time.Now()
-	}
-	next := s.replies[min(len(s.requests), len(s.replies)-1)]
-	s.requests, s.times = append(s.requests, kind), append(s.times, time.Since(s.start))
-	reader, writer := io.Pipe()
-	go func() {
-		_, _ = io.WriteString(writer, next.body)
-		if next.code == http.StatusOK && next.duration == 0 {
-			<-r.Context().Done()
-		}
-		time.AfterFunc(next.duration, func() { _ = writer.Close() })
-	}()
-	return &http.Response{StatusCode: next.code, Header: http.Header{"Retry-After": {next.retryAfter}}, Body: reader}, nil
-}
-
-func (s *replyTransport) log() (requests string, times []time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.requests, " "), s.times
 }
 
 // If the server replies without slices, the known slices must stay in use. The kind of reply must
@@ -95,42 +47,34 @@ func TestRepliesWithoutSlices(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				var updates []string
-				note := func(format string, args ...any) {
-					mu.Lock()
-					defer mu.Unlock()
-					updates = append(updates, fmt.Sprintf(format, args...))
+				s := &fakeAPIServer{retryAfter: func(n int) string { return test.replies[min(n, len(test.replies)-1)].retryAfter }}
+				s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
+					next := test.replies[min(n, len(test.replies)-1)]
+					w.(*firstWrite).begin(next.code)
+					writeAll(w, next.body)
+					if next.code == http.StatusOK && next.duration == 0 {
+						return waitUntilDone(done)
+					}
+					time.Sleep(next.duration)
+					return 0
 				}
-				r := new(discovery.Receiver).With(discovery.Hooks{
-					Update:      func(a discovery.Answer) error { note("%s", formatEndpoints(a)); return nil },
-					Fail:        func(err error) { note("failed: %v", err) },
-					Confirm:     func() {},
-					Unconfirmed: func(error, time.Time) {},
-				})
-				s := &replyTransport{replies: test.replies}
-				started, err := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: s}}.Start(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				l, stop := startSource(t, s, query{})
 				for _, reply := range test.replies {
 					time.Sleep(reply.duration)
 				}
 				time.Sleep(4 * time.Minute) // a watch without events is canceled after 5 to 10 minutes
-				synctest.Wait()
-				got, times := s.log()
-				started.Close()
+				reports := l.takeReports()
+				got, all := s.requests()
+				stop()
 				if got != test.want {
 					t.Fatalf("the requests are %s, want %s", got, test.want)
 				}
-				n := len(times) - 1
-				if after := times[n] - times[n-1]; after < test.minPause || after > test.minPause+test.replies[n-1].duration+3*time.Second {
+				n := len(all) - 1
+				if after := all[n].at.Sub(all[n-1].at); after < test.minPause || after > test.minPause+test.replies[n-1].duration+3*time.Second {
 					t.Errorf("the last request came %v after the previous one, want %v plus at most a backoff", after, test.minPause)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				if strings.HasPrefix(test.want, "all 7") && (updates[0] != "0/10.0.0.1:80=healthy" || strings.Contains(strings.Join(updates, ""), "failed")) {
-					t.Errorf("the receiver got %q, want the known endpoints and no failure", updates)
+				if strings.HasPrefix(test.want, "all 7") && (!strings.HasPrefix(reports, "0s update 0/10.0.0.1:80=healthy") || strings.Contains(reports, "fail ")) {
+					t.Errorf("the receiver got %q, want the known endpoints and no failure", reports)
 				}
 			})
 		})

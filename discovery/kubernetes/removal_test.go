@@ -2,57 +2,12 @@ package kubernetes
 
 import (
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/understudy-lb/understudy/discovery"
 )
-
-type fixedBodyTransport struct{ body io.ReadCloser }
-
-func (p *fixedBodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
-		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
-	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: p.body}, nil
-}
-
-func TestDeletedSliceStaysForTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reader, writer := io.Pipe()
-		var last, failure atomic.Value
-		r := new(discovery.Receiver).With(discovery.Hooks{
-			Update: func(a discovery.Answer) error { last.Store(formatEndpoints(a)); return nil },
-			Fail:   func(err error) { failure.Store(err.Error()) },
-		})
-		s := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: &fixedBodyTransport{reader}}}
-		started, err := s.Start(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const object = `"object":{"metadata":{"name":"a"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}`
-		_, _ = io.WriteString(writer, `{"type":"ADDED",`+object)
-		_, _ = io.WriteString(writer, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
-		_, _ = io.WriteString(writer, `{"type":"DELETED",`+object)
-		time.Sleep(9 * time.Second)
-		synctest.Wait()
-		if last.Load() != "0/10.0.0.1:80=healthy" || failure.Load() != nil {
-			t.Errorf("after 9 s the answer is %q, and the failure %v", last.Load(), failure.Load())
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if failure.Load() == nil {
-			t.Error("after 11 s there is no failure, want one")
-		}
-		started.Close()
-		_ = writer.Close()
-	})
-}
 
 // If all slices of a Service are deleted, perhaps one after another, all of them must stay in use
 // until 10 s after the last deletion.

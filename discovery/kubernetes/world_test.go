@@ -20,6 +20,8 @@ import (
 type fakeAPIServer struct {
 	serve    func(n int, q url.Values, w io.Writer, done <-chan struct{}) (code int)
 	services map[string]string // JSON of each Service; nil if the account must not read Services
+	// retryAfter returns the header of this name; nil for none.
+	retryAfter func(n int) string
 
 	mu         sync.Mutex
 	requestLog []request
@@ -72,7 +74,11 @@ func (s *fakeAPIServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		if code < 0 {
 			return nil, fmt.Errorf("connection refused")
 		}
-		return newResponse(code, reader)
+		response, err := newResponse(code, reader)
+		if s.retryAfter != nil {
+			response.Header.Set("Retry-After", s.retryAfter(n))
+		}
+		return response, err
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -179,6 +185,18 @@ func bookmark(version string, end bool) string {
 		annotations = `,"annotations":{"k8s.io/initial-events-end":"true"}`
 	}
 	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"EndpointSlice","metadata":{"resourceVersion":%q%s}}}`+"\n", version, annotations)
+}
+
+func formatEndpoints(a discovery.Answer) string {
+	var b strings.Builder
+	for i, p := range a.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				fmt.Fprintf(&b, "%d%s/%s=%v ", i, l.Zone, strings.Join(e.Addresses, "+"), e.Health)
+			}
+		}
+	}
+	return strings.TrimSpace(b.String())
 }
 
 func writeAll(w io.Writer, texts ...string) {

@@ -457,8 +457,9 @@ func TestChildRejectsUpdate(t *testing.T) {
 				}
 				return refusal
 			}
-			if err := c.update(); err == nil || !strings.Contains(err.Error(), "refused its update: "+refusal.Error()) || !errors.Is(err, refusal) {
-				c.Errorf("error = %v, want the child's", err)
+			err := c.update()
+			if _, isStatus := status.FromError(err); isStatus || !strings.Contains(err.Error(), "refused its update: "+refusal.Error()) || !errors.Is(err, refusal) {
+				c.Errorf("error = %v, want the child's, and no status", err)
 			}
 			c.want(connectivity.TransientFailure, "refused its update: "+refusal.Error())
 		}
@@ -505,5 +506,42 @@ func TestChildErrorOverridesBadResolverState(t *testing.T) {
 			}
 			c.want(connectivity.TransientFailure, want)
 		}
+	})
+}
+
+// refusingConn makes no subchannels.
+type refusingConn struct {
+	balancer.ClientConn
+	err error
+}
+
+func (c refusingConn) NewSubConn([]resolver.Address, balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	return nil, c.err
+}
+
+// A connection, a health check and a subchannel may fail with a status. Calls must not get it.
+func TestLeavesFailWithPlainErrors(t *testing.T) {
+	final := fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
+	eachPolicy(t, func(c *policyTest) {
+		if c.stubs != nil {
+			return
+		}
+		c.mustUpdate()
+		c.report(connectivity.Connecting, nil)
+		c.report(connectivity.TransientFailure, final)
+		c.want(connectivity.TransientFailure, "go away")
+		if sc := c.cc.SubConn("a"); sc.HasHealthListener() {
+			sc.Report(connectivity.Ready, nil)
+			synctest.Wait()
+			sc.ReportHealth(connectivity.TransientFailure, final)
+			c.want(connectivity.TransientFailure, "go away")
+		}
+		p := balancer.Get(c.name).Build(refusingConn{c.cc, final}, balancer.BuildOptions{})
+		defer p.Close()
+		err := p.UpdateClientConnState(c.valid)
+		if _, isStatus := status.FromError(err); isStatus && err != nil {
+			c.Errorf("the policy returns the status %v", err)
+		}
+		c.want(connectivity.TransientFailure, "go away")
 	})
 }

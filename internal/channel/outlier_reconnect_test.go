@@ -64,27 +64,6 @@ func TestOnlyPriorityReconnects(t *testing.T) {
 	}, 1)
 }
 
-// A connection with ten running calls is reset, which ejects the only endpoint. No call fails while
-// the endpoint reconnects.
-func TestOnlyPriorityAfterReset(t *testing.T) {
-	inFleet(t, func(h *fleet) {
-		failures := h.recordFailures()
-		h.calls(5 * time.Second)
-		var done []func(balancer.DoneInfo)
-		for range 10 {
-			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			done = append(done, result.Done)
-		}
-		for _, end := range done {
-			end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
-		}
-		h.reconnectWithoutFailures(failures, 24, 5*time.Second)
-	}, 1)
-}
-
 // A priority that works again gets its calls back, even if none of its connections lasts for an
 // interval of outlier detection.
 func TestPriorityWithShortConnectionsRecovers(t *testing.T) {

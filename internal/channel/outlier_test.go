@@ -7,16 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -216,78 +213,4 @@ func TestOtherEndpointIsNotServing(t *testing.T) {
 			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, counts["a"])
 		}
 	}, 2)
-}
-
-func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
-	inFleet(t, func(h *fleet) {
-		h.failing["a0"] = true
-		counts, failed := h.calls(10 * time.Minute)
-		if counts["b"] > 0 || failed < 5 || failed > 100 {
-			t.Errorf("calls %v, %d failed", counts, failed)
-		}
-	}, 2, 2)
-}
-
-// With one call a second, a priority is left after five failures. Probes then show whether it works
-// again.
-func TestPriorityWithFewCalls(t *testing.T) {
-	inFleet(t, func(h *fleet) {
-		h.failing["a0"], h.failing["a1"] = true, true
-		failed := 0
-		for range 100 {
-			if _, failedCall := h.call(); failedCall {
-				failed++
-			}
-			time.Sleep(time.Second)
-			h.settle()
-		}
-		if failed < 6 || failed > 10 {
-			t.Errorf("%d of 100 calls failed, want five and a few probes", failed)
-		}
-		clear(h.failing)
-		got := h.makeCalls(3*time.Minute, time.Second, nil)
-		later := h.makeCalls(time.Minute, time.Second, nil)
-		t.Logf("after the repair %v, and from three minutes on %v", got.byPriority, later.byPriority)
-		if later.byPriority["a"] < 55 {
-			t.Errorf("from three minutes after the repair on, calls %v, want nearly all in a", later.byPriority)
-		}
-	}, 2, 2)
-}
-
-// Two of five endpoints fail, and max_ejection_percent is 20. Only one of them is ejected at a
-// time.
-func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
-	const interval = 10 * time.Second
-	detection, _, err := messages.ReadOutlierDetection(&clusterv3.OutlierDetection{
-		MaxEjectionPercent:         wrapperspb.UInt32(20),
-		EnforcingFailurePercentage: wrapperspb.UInt32(100),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inFleetWith(t, topology.Settings{}, func(h *fleet) {
-		h.update(joined(h.t, topology.Settings{}, h.targets).With(false, detection))
-		h.failing["a0"] = true
-		h.calls(2 * interval)
-		if _, failed := h.calls(interval); failed > 0 {
-			t.Errorf("%d calls failed after two intervals", failed)
-		}
-		// After its ejection, an endpoint gets calls for an interval before it can be ejected
-		// again.
-		h.failing["a1"] = true
-		oneEjected := 0
-		for range 12 {
-			counts, failed := h.calls(interval)
-			share := float64(failed) / float64(counts["a"])
-			if share < 0.2 || share > 0.41 {
-				t.Errorf("%.0f %% of the calls failed, want the calls of one or two endpoints", 100*share)
-			}
-			if share < 0.26 {
-				oneEjected++
-			}
-		}
-		if oneEjected < 8 {
-			t.Errorf("an endpoint was ejected in %d of 12 intervals, want at least 8", oneEjected)
-		}
-	}, 5)
 }

@@ -148,59 +148,6 @@ func TestOverflowRefusesWhatNoPriorityCarries(t *testing.T) {
 	})
 }
 
-// A fault of the first priority from 20 s to 50 s.
-func TestOverflowLeavesPriorityThat(t *testing.T) {
-	for name, test := range map[string]struct {
-		fault   func(ctx context.Context) error
-		rate    float64
-		options func(*understudy.Options)
-		lost    int
-		next    time.Duration
-	}{
-		"hangs": {fault: func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, rate: 200, lost: 150, next: 700 * time.Millisecond},
-		"is UNAVAILABLE": {fault: func(context.Context) error { return status.Error(codes.Unavailable, "broken") }, rate: 200, lost: 25},
-		"is broken":      {fault: func(context.Context) error { return status.Error(codes.Internal, "broken") }, rate: 200, lost: 25},
-		"is broken, without outlier detection": {fault: func(context.Context) error { return status.Error(codes.Internal, "broken") }, rate: 200, lost: 25,
-			options: func(o *understudy.Options) { o.OutlierDetection = understudy.Off }},
-		"is broken, with pick_first": {fault: func(context.Context) error { return status.Error(codes.Internal, "broken") }, rate: 200, lost: 25,
-			options: func(o *understudy.Options) { o.OutlierDetection, o.EndpointPolicy = understudy.Off, "pick_first" }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueues(t, 20, "a0", "b0")
-				q.fault = func(ctx context.Context, address string, since time.Duration) error {
-					if address[0] == 'a' && since > 20*time.Second && since < 50*time.Second {
-						return test.fault(ctx)
-					}
-					return nil
-				}
-				o := understudy.Recommended()
-				if test.options != nil {
-					test.options(&o)
-				}
-				channels := q.channels(1, o, twoOfOne)
-				before := q.send(channels, test.rate, 20*time.Second)
-				during := q.send(channels, test.rate, 30*time.Second)
-				q.send(channels, 20, 60*time.Second)
-				after := q.send(channels, 50, 10*time.Second)
-				t.Logf("before %+v, during %+v, after %+v", before, during, after)
-				if before.lost > 0 || before.byPriority['b'] > 0 {
-					t.Errorf("before the fault, %d calls are lost and %d elsewhere", before.lost, before.byPriority['b'])
-				}
-				if during.lost > test.lost || test.next > 0 && during.firstB > 20*time.Second+test.next {
-					t.Errorf("%d calls are lost, and the next priority answers at %v; want at most %d, and %v after 20 s", during.lost, during.firstB, test.lost, test.next)
-				}
-				if after.lost > 0 || after.byPriority['b'] > after.calls/20 {
-					t.Errorf("long after the fault, %d calls are lost and %d of %d elsewhere", after.lost, after.byPriority['b'], after.calls)
-				}
-			})
-		})
-	}
-}
-
 // Endpoints of a full priority are no outliers: if outlier detection ejects some, the others are
 // fuller.
 func TestOverflowEjectsNoEndpointBecauseItIsFull(t *testing.T) {

@@ -13,9 +13,6 @@ import (
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 func (m *memoryNetwork) connectedAddresses(all []string) []string {
@@ -96,37 +93,6 @@ func TestSubsetOutlivesIdleMode(t *testing.T) {
 		}
 		if len(sets) != 3 {
 			t.Errorf("three channels connected %d sets of endpoints, want a different set for each", len(sets))
-		}
-	})
-}
-
-// The share of a locality depends on all its endpoints, not just on the subset. Within a subset,
-// endpoints are picked by weight.
-func TestSubsetKeepsLocalityShares(t *testing.T) {
-	var all []flat.Endpoint
-	for zone, n := range map[string]int{"a": 90, "b": 10} {
-		for _, address := range addressNames(zone, n) {
-			all = append(all, flat.Endpoint{Address: address + ":1", Weight: 3, Locality: "r/" + zone})
-		}
-	}
-	synctest.Test(t, func(t *testing.T) {
-		m, s := newMemory(t), &scripttest.Source{}
-		cc := scripttest.Open(t, "x", []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("Subset", 5)}, m.dialOptions()...)
-		if err := s.Receiver.Update(flat.Answer(all...)); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		got, byZone := map[string]int{}, map[byte]int{}
-		for range 1000 {
-			address, err := m.call(cc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got[address]++
-			byZone[address[0]]++
-		}
-		if len(got) != 10 || byZone['a'] != 900 || byZone['b'] != 100 {
-			t.Errorf("%d endpoints answered, those of the zones %v of 1,000 calls; want 10, and 900 and 100", len(got), byZone)
 		}
 	})
 }

@@ -22,25 +22,6 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-func TestEmptyLocalityDoesNotFailPriority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})
-		time.Sleep(10*time.Second - time.Nanosecond)
-		synctest.Wait()
-		if cc.SubConn("a") == nil || cc.SubConn("b") != nil {
-			t.Errorf("within the failover time there are %v, want only a connection to a", cc.LiveSubConns())
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if cc.SubConn("b") == nil {
-			t.Errorf("after the failover time there are %v, want also a connection to b", cc.LiveSubConns())
-		}
-		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
-			t.Errorf("state = %v, want CONNECTING", state)
-		}
-	})
-}
-
 const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"hangs": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]},

@@ -52,7 +52,7 @@ func (e example) dial(t *testing.T, creds credentials.TransportCredentials, prio
 	for priority, addresses := range priorities {
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
 	}
-	path, old := endpointsFileOf(t, text.String()), time.Now().Add(-time.Minute)
+	path, old := endpointsFile(t, text.String()), time.Now().Add(-time.Minute)
 	if err := os.Chtimes(path, old, old); err != nil { // the file must look old, because the source waits before it reads a new file
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/testing/given"
@@ -53,33 +51,6 @@ func timeoutContext(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func TestNotServingFailsOverAndBack(t *testing.T) {
-	t.Parallel()
-	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
-		given.Dial(given.Set("ServiceConfig", `{"healthCheckConfig":{"serviceName":""}}`)))
-	ctx := timeoutContext(t, eventTimeout)
-	awaitName(ctx, t, cc, "first")
-	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
-	awaitName(ctx, t, cc, "second")
-	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_SERVING)
-	awaitName(ctx, t, cc, "first")
-}
-
-func TestStoppedPriorityFailsOverAndBack(t *testing.T) {
-	t.Parallel()
-	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, first.address, second.address)
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	awaitName(ctx, t, cc, "first")
-	first.grpc.Stop()
-	awaitName(ctx, t, cc, "second")
-	startServerOn(t, "first", first.address, nil)
-	awaitName(ctx, t, cc, "first")
-}
-
 func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -100,49 +71,4 @@ func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	if _, err := who(ctx, cc); err != nil {
 		t.Errorf("after the update: %v", err)
 	}
-}
-
-func TestCallErrorsDoNotCauseFailover(t *testing.T) {
-	t.Parallel()
-	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, first.address, second.address)
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	awaitName(ctx, t, cc, "first")
-	first.err = status.Error(codes.Internal, "broken")
-	first.failures.Store(100)
-	for range 100 {
-		if _, err := who(ctx, cc); status.Code(err) != codes.Internal {
-			t.Fatalf("error = %v, want the first priority's error", err)
-		}
-	}
-	awaitName(ctx, t, cc, "first")
-}
-
-func TestFileIsMissingAtStart(t *testing.T) {
-	t.Parallel()
-	first := startServer(t, "first", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error = %v, want one that names %s", err, path)
-	}
-	writeEndpoints(t, path, first.address)
-	awaitName(ctx, t, cc, "first")
-}
-
-func TestErrorNamesEmptyFile(t *testing.T) {
-	t.Parallel()
-	first := startServer(t, "first", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path)
-	cc := newClient(t, "file://"+path)
-	ctx := timeoutContext(t, eventTimeout)
-	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path+":2:11: no endpoint is listed") {
-		t.Errorf("error = %v, want one with the position in %s", err, path)
-	}
-	writeEndpoints(t, path, first.address)
-	awaitName(ctx, t, cc, "first")
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -73,51 +70,4 @@ func TestNearFirstByEDS(t *testing.T) {
 			}
 		})
 	}
-}
-
-// All calls stay in the client's zone. If the zone fails, they go to the other zones of its region.
-// They return when it works again.
-func TestNearFirstOnRealSockets(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
-	defer cancel()
-	zones := map[string][]*server{"a": nil, "b": nil, "c": nil}
-	text := "cluster_name: shop\nendpoints:\n"
-	for _, zone := range []string{"c", "b", "a"} {
-		region := map[string]string{"a": "r", "b": "r", "c": "s"}[zone]
-		text += fmt.Sprintf("- locality: {region: %s, zone: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n", region, zone)
-		for range map[string]int{"a": 3, "b": 2, "c": 1}[zone] {
-			s := startServer(t, zone, nil)
-			zones[zone] = append(zones[zone], s)
-			host, port, _ := net.SplitHostPort(s.address)
-			text += fmt.Sprintf("  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "shop.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("UNDERSTUDY_REGION", "r")
-	cc := newClient(t, "file://"+path+"?prefer=zone&zone=a")
-	wantAllCallsIn := func(zone string) {
-		t.Helper()
-		awaitName(ctx, t, cc, zone)
-		for range 200 {
-			if got, err := who(ctx, cc); err != nil || got.name != zone {
-				t.Fatalf("%+v, %v; want all calls in zone %s", got, err, zone)
-			}
-		}
-	}
-	wantAllCallsIn("a")
-	for _, s := range zones["a"] {
-		s.grpc.Stop()
-	}
-	wantAllCallsIn("b")
-	for _, s := range zones["b"] {
-		s.grpc.Stop()
-	}
-	wantAllCallsIn("c")
-	for _, s := range zones["a"] {
-		startServerOn(t, "a", s.address, nil)
-	}
-	wantAllCallsIn("a")
 }

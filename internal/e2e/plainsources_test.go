@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -135,15 +134,6 @@ func targetOf(t *testing.T, text string) resolver.Target {
 		t.Fatal(err)
 	}
 	return resolver.Target{URL: *u}
-}
-
-func endpointsFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func listenOn(t *testing.T, address string) net.Listener {

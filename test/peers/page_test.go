@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,61 +78,6 @@ func TestPage(t *testing.T) {
 			t.Errorf("a row of a table is not aligned: %s", line)
 		default:
 			width = len([]rune(line))
-		}
-	}
-}
-
-func TestPicturesAreXML(t *testing.T) {
-	dir := t.TempDir()
-	if err := write(dir, sampleRecords()); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range measures {
-		if m.picture == "" {
-			continue
-		}
-		f, err := os.Open(filepath.Join(dir, "league", m.picture+".svg"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := 0
-		for d := xml.NewDecoder(f); ; {
-			token, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", m.picture, err)
-			}
-			if start, is := token.(xml.StartElement); is && start.Name.Local == "rect" {
-				fields++
-			}
-		}
-		f.Close()
-		if want := 1 + 2*len(contestants); fields != want {
-			t.Errorf("%s: %d rectangles, want %d", m.picture, fields, want)
-		}
-	}
-}
-
-func TestDarkness(t *testing.T) {
-	m := measure{low: 1, high: 100}
-	for value, want := range map[float64]float64{0: 0.05, 1: 0.05, 10: 0.4, 100: 0.75, 1e9: 0.75} {
-		if got := m.darkness(value); got < want-0.01 || got > want+0.01 {
-			t.Errorf("darkness of %v is %v, want %v", value, got, want)
-		}
-	}
-}
-
-func TestIsUndisturbed(t *testing.T) {
-	good := result{calls: 1500, longest: 20 * time.Millisecond}
-	for what, change := range map[string]func(*result){
-		"lost": func(r *result) { r.lost = 1 }, "slow": func(r *result) { r.longest = time.Second }, "few calls": func(r *result) { r.calls = 1000 },
-	} {
-		bad := good
-		change(&bad)
-		if !isUndisturbed(good) || isUndisturbed(bad) {
-			t.Errorf("%s: the good world is quiet: %v, the bad one: %v", what, isUndisturbed(good), isUndisturbed(bad))
 		}
 	}
 }

@@ -9,7 +9,7 @@ type healthKey struct{}
 // READY only while the server is healthy, and TRANSIENT_FAILURE otherwise. The connection stays
 // open. The attribute takes effect for the next connection.
 //
-// grpc-go's pickfirst.EnableHealthListener has the same effect.
+// A function of this name in pick_first of grpc-go has the same effect.
 func EnableHealthListener(state resolver.State) resolver.State {
 	state.Attributes = state.Attributes.WithValue(healthKey{}, true)
 	return state

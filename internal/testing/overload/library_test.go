@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/orca"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
@@ -28,48 +27,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// The real library in a few of the worlds, with Recommended() and in virtual time. usual is what it
-// loses, in percent of the calls, and want what that may be at most. When a change moves a figure,
-// write the new one here. All rows run with -all.
-func TestLibrary(t *testing.T) {
-	for _, row := range []struct {
-		world       string
-		usual, want float64
-	}{
-		{"load 180/s, deadline 1 s, FIFO, 30 clients", 0, 0.5},
-		{"load 220/s, deadline 1 s, FIFO, 30 clients", 0, 0.5},
-		{"load 260/s, deadline 1 s, FIFO, 30 clients", 0, 0.5},
-		{"load 300/s, deadline 1 s, FIFO, 30 clients", 0, 0.5},
-		{"load 500/s, deadline 1 s, FIFO, 30 clients", 23, 28},
-		{"spike of 260/s over 190/s, 200+100", 0, 0.5},
-		{"UNAVAILABLE for 30 s, 200/s, 1 client", 0.1, 0.15},
-		{"hangs for 30 s, 20/s, 1 client", 0.9, 1.6},
-	} {
-		if !*whole && !strings.HasPrefix(row.world, "load 300/s") {
-			continue
-		}
-		t.Run(row.world, func(t *testing.T) {
-			for _, w := range Worlds() {
-				if w.Name != row.world {
-					continue
-				}
-				if w.Trouble.To == 0 {
-					w.Length = min(w.Length, 60*time.Second) // to be quick: the spread is wide enough
-				}
-				lost := playLibrary(t, w, recommended)
-				t.Logf("%.2f %% lost; usually %v, want %v", lost, row.usual, row.want)
-				if low := 0.7*row.usual - 3; lost < low || lost > row.want {
-					t.Errorf("%.2f %% of the calls are lost, want between %.1f and %v", lost, low, row.want)
-				}
-			}
-		})
-	}
-}
-
 // backend is a server of the world: a queue in front of workers.
 type backend struct {
 	healthpb.UnimplementedHealthServer
-	testpb.UnimplementedTestServiceServer
 	health          *health.Server
 	world           World
 	server          Server
@@ -139,7 +99,6 @@ func serveWorld(w World, start time.Time) (listeners map[string]*bufconn.Listene
 			server := grpc.NewServer(orca.CallMetricsServerOption(nil), understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
 			b := &backend{health: health.NewServer(), world: w, server: s, priority: p, index: i, start: start, workers: make(chan struct{}, s.Workers)}
 			healthpb.RegisterHealthServer(server, b)
-			testpb.RegisterTestServiceServer(server, b)
 			go server.Serve(l)
 			servers = append(servers, server)
 		}

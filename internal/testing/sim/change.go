@@ -28,10 +28,7 @@ func (w *World) publish(truth EndpointSet) {
 // updateAffectsPriorityInUse ignores changes of lower priorities and, unless the source keeps empty
 // priorities, it also ignores empty priorities. The caller holds the lock.
 func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
-	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) || !slices.Equal(w.knownTruth.detections(), truth.detections()) {
-		return true
-	}
-	if sourceOf[*kube](w) != nil && slices.ContainsFunc(truth, Tier.partlyServing) {
+	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) {
 		return true
 	}
 	keepsEmpty := w.source.KeepsEmptyPriorities()
@@ -49,13 +46,8 @@ func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	return !slices.Equal(usedPriorities(w.knownTruth, n), usedPriorities(truth, n))
 }
 
-// partlyServing happens while the Kubernetes controller writes the Services of the priority one
-// after the other.
-func (t Tier) partlyServing() bool {
-	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
-	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
-}
-
+// endpointsByLocality returns one string for each locality of a priority that lists its usable
+// endpoints.
 func (t Tier) endpointsByLocality() []string {
 	var lists []string
 	for _, l := range t {
@@ -105,10 +97,7 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 	if !identical {
 		w.updatedAt, w.repeated = now, 0
 	}
-	if !slices.Equal(w.knownTruth.detections(), truth.detections()) {
-		w.detectionChangedAt = now
-	}
-	w.previousTruth, w.knownTruth, w.knownIndexes = w.knownTruth, truth, t.sourceIndexes()
+	w.previousTruth, w.knownTruth = w.knownTruth, truth
 	if w.judge != nil {
 		w.judge.updated(truth)
 	}
@@ -159,9 +148,9 @@ func (w *World) checkUpdate() {
 		return
 	}
 	w.lastReceived = time.Now()
-	want, wantIndexes := w.settings.near.groups(w.settings.effective(w.source.Visible(w.truth)))
+	want := w.source.Visible(w.truth)
 	nothing := w.knownTruth == nil && len(want.serving()) == 0 // the channel then gets an error instead of an update
-	w.reportDifference(!nothing && (!want.equivalent(w.knownTruth) || !slices.Equal(wantIndexes, w.knownIndexes)), fmt.Sprintf("%v of %d, want %v of %d", w.knownTruth, w.knownIndexes, want, wantIndexes))
+	w.reportDifference(!nothing && !want.equivalent(w.knownTruth), fmt.Sprintf("%v, want %v", w.knownTruth, want))
 }
 
 func (w *World) reportDifference(differs bool, what string) {
@@ -171,10 +160,11 @@ func (w *World) reportDifference(differs bool, what string) {
 	w.contentDiffers = differs
 }
 
-// equivalent ignores the names of localities.
+// equivalent reports whether two lists have the same priorities with the same weights. It ignores the
+// names of localities.
 func (t EndpointSet) equivalent(other EndpointSet) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
-		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual) && (len(a.Serving()) == 0 || a.detection() == b.detection())
+		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual)
 	})
 }
 

@@ -211,6 +211,13 @@ func (c *channel) recordCoincidence() {
 	}
 }
 
+// mayDifferByOrder reports whether the policy and the model may differ because they have handled
+// simultaneous events in a different order. The caller holds the lock.
+//
+// With standbys, an update may coincide with a failover. The model creates a standby
+// immediately. The policy creates the standby after all simultaneous events, when the standby may
+// no longer be needed, and may also create a child that the model does not create. The failover
+// timers of the policy and the model then differ.
 func (c *channel) mayDifferByOrder() bool {
 	// Simultaneous events may be handled in another order by the policy than by the model. The
 	// caller holds the lock.  With standbys or near groups, an update may coincide with a failover.
@@ -218,7 +225,7 @@ func (c *channel) mayDifferByOrder() bool {
 	// simultaneous events, when the standby may no longer be needed, and may also create a child
 	// that the model does not create. The failover timers of the policy and the model then differ.
 	s := c.w.settings
-	return (s.warmStandby > 0 || s.near.prefer != "") && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
+	return s.warmStandby > 0 && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
 }
 
 func (c *channel) states() string {

@@ -2,11 +2,9 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -26,40 +24,19 @@ func members(truth EndpointSet) []EndpointSet {
 	return all
 }
 
-// clusterList has the random settings of the clusters in an aggregate, indexed by position.
-type clusterList struct {
-	*detections
-	strictDNS [maxMembers]bool // whether a cluster has the type STRICT_DNS, and host names as endpoints
-}
-
-// maxMembers is the maximum number of clusters in an aggregate that have settings of their own.
-const maxMembers = 8
-
-func newClusterList(r *rand.Rand) *clusterList {
-	l := &clusterList{detections: newDetections(r)}
-	for i := 1; i < len(l.strictDNS); i++ {
-		l.strictDNS[i] = r.IntN(3) == 0
-	}
-	return l
-}
-
-func (l *clusterList) clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
-	// All members except the first are in a second aggregate within the first one. If static is
-	// set, the members contain their endpoints; otherwise, they use EDS. A member whose strictDNS
-	// setting is true uses DNS in either case.
+// clusters returns an aggregate cluster and its members. All members except the first are in a
+// second aggregate within the first one. If static is set, the members contain their endpoints;
+// otherwise, they use EDS.
+func clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
 	for i, member := range members(truth) {
 		name := memberName(i)
-		c := &clusterv3.Cluster{Name: name, OutlierDetection: l.get(i).proto()}
-		switch {
-		case l.strictDNS[i%maxMembers]:
-			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
-			c.LoadAssignment = withNames(member.Cluster(name))
-		case static:
+		c := &clusterv3.Cluster{Name: name}
+		if static {
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 			c.LoadAssignment = member.Cluster(name)
-		default:
+		} else {
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 			c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
 				ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -77,16 +54,6 @@ func (l *clusterList) clusters(truth EndpointSet, static bool) []*clusterv3.Clus
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))
-}
-
-func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
-	for _, locality := range assignment.GetEndpoints() {
-		for _, e := range locality.GetLbEndpoints() {
-			socket := e.GetEndpoint().GetAddress().GetSocketAddress()
-			socket.Address = nameOf(socket.GetAddress())
-		}
-	}
-	return assignment
 }
 
 func aggregate(name string, names []string) *clusterv3.Cluster {

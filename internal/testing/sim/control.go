@@ -31,10 +31,10 @@ const (
 // clusters whose endpoints never change.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	address  string
-	network  *Network
-	log      *Log
-	clusters *clusterList // the members of the aggregate; nil if the cluster under test is not an aggregate
+	address   string
+	network   *Network
+	log       *Log
+	aggregate bool // whether the cluster under test is one
 
 	mu      sync.Mutex
 	server  *grpc.Server // nil while the server is down
@@ -48,9 +48,9 @@ type control struct {
 	code         codes.Code // unless it is OK, streams end immediately with this status
 }
 
-func newControl(network *Network, log *Log, address string, clusters *clusterList, truth EndpointSet) *control {
-	// The cluster under test is an aggregate if clusters is not nil.
-	c := &control{address: address, network: network, log: log, clusters: clusters, truth: truth, version: 1, changed: make(chan struct{})}
+// newControl returns a running server.
+func newControl(network *Network, log *Log, address string, aggregate bool, truth EndpointSet) *control {
+	c := &control{address: address, network: network, log: log, aggregate: aggregate, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
 	return c
 }
@@ -191,13 +191,13 @@ func (c *control) send(stream controlStream, t *typeState) error {
 }
 
 func (c *control) isUnderTest(name string) bool {
-	return c.clusters == nil && name == cluster || c.clusters != nil && name == memberName(0)
+	return !c.aggregate && name == cluster || c.aggregate && name == memberName(0)
 }
 
 func (c *control) resource(url, name string, truth EndpointSet, invalid bool) proto.Message {
 	// If invalid is set, the endpoints of the cluster under test have a gap in their priorities.
 	if url == clustersURL {
-		for _, found := range c.clusters.clusters(truth, false) {
+		for _, found := range clusters(truth, false) {
 			if found.GetName() == name {
 				return found
 			}
@@ -206,9 +206,9 @@ func (c *control) resource(url, name string, truth EndpointSet, invalid bool) pr
 	}
 	content := EndpointSet{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}
 	switch all := members(truth); {
-	case c.clusters == nil && name == cluster:
+	case !c.aggregate && name == cluster:
 		content = truth
-	case c.clusters != nil && strings.HasPrefix(name, cluster):
+	case c.aggregate && strings.HasPrefix(name, cluster):
 		i := 0
 		for i < len(all) && memberName(i) != name {
 			i++

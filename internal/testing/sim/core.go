@@ -58,7 +58,7 @@ func (w *World) endWithSurvivor() bool {
 		return false
 	}
 	w.Log.Event("only %s recovers, permanently", survivor)
-	detects := w.settings.outlierDetection == "true"
+	detects := w.settings.detects
 	faults := connectionFaults
 	if detects {
 		faults = slices.Concat(connectionFaults, callFaults)

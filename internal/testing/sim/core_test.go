@@ -2,9 +2,7 @@ package sim
 
 import (
 	"errors"
-	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -43,34 +41,4 @@ func TestJudgeSurvivor(t *testing.T) {
 			t.Errorf("%s: the world does not count for the mark %q", name, markSurvivor)
 		}
 	}
-}
-
-// Each simulation has half of the disturbances and all repairs.
-func TestDrawEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var names []string
-		for _, e := range slices.Concat(repairs, disturbances) {
-			names = append(names, e.name)
-		}
-		if !slices.Equal(names, eventNames) {
-			t.Errorf("the events are %q, want the names of the marks, %q", names, eventNames)
-		}
-		different := make(map[string]bool)
-		for seed := range uint64(20) {
-			drawn, key := drawEvents(Config{}.rand(seed)), ""
-			for _, e := range drawn {
-				key += e.name + ", "
-				if e.weight < 1 {
-					t.Errorf("seed %d: %s has weight %d", seed, e.name, e.weight)
-				}
-			}
-			different[key] = true
-			if want := (len(disturbances)+1)/2 + len(repairs); len(drawn) != want {
-				t.Errorf("seed %d: %d events, want %d", seed, len(drawn), want)
-			}
-		}
-		if len(different) < 20 {
-			t.Errorf("%d different swarms of 20 worlds", len(different))
-		}
-	})
 }

@@ -14,11 +14,8 @@ func (w *World) newTruth() EndpointSet {
 	truth := make(EndpointSet, 2+w.rand.IntN(2))
 	for i := range truth {
 		zones := 1 + w.rand.IntN(2)
-		for n := range zones {
+		for range zones {
 			l := Locality{Zone: string(rune('a' + w.rand.IntN(6))), Weight: uint32(1 + w.rand.IntN(4))}
-			if w.settings.near.prefer != "" && n == 0 && w.rand.IntN(2) == 0 {
-				l.Zone = w.settings.near.zone
-			}
 			if slices.ContainsFunc(truth[i], func(o Locality) bool { return o.Zone == l.Zone }) {
 				continue
 			}

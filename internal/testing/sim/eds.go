@@ -12,7 +12,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -30,20 +29,17 @@ const temporaryChannels = 8
 type edsSource struct {
 	w                      *World
 	controls               []*control
-	clusters               *clusterList // the members of the aggregate; nil if the target does not use CDS
-	fallbackOnReachability bool         // the channel uses the second server only while the first cannot be reached
+	aggregate              bool // the target uses CDS
+	fallbackOnReachability bool // the channel uses the second server only while the first cannot be reached
 	neighbours             []*grpc.ClientConn
 	opened                 int
 }
 
 func newEDS(w *World, truth EndpointSet) *edsSource {
-	s := &edsSource{w: w, fallbackOnReachability: w.rand.IntN(2) == 0}
-	if w.rand.IntN(4) > 0 {
-		s.clusters = newClusterList(w.rand)
-	}
+	s := &edsSource{w: w, fallbackOnReachability: w.rand.IntN(2) == 0, aggregate: w.rand.IntN(4) > 0}
 	addresses := []string{controlAddress, secondAddress}
 	for _, address := range addresses[:1+min(1, w.rand.IntN(3))] {
-		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.clusters, truth))
+		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.aggregate, truth))
 	}
 	return s
 }
@@ -57,7 +53,7 @@ func (s *edsSource) Target() string {
 		}
 	}
 	target += "/" + cluster
-	if s.clusters != nil {
+	if s.aggregate {
 		params.Set("cds", "true")
 	}
 	if len(params) > 0 {
@@ -70,7 +66,6 @@ func (s *edsSource) Options() []given.Option {
 	network := &adsclient.Network{Dial: s.w.network.Dial}
 	return []given.Option{
 		given.Sources(eds.WithInsecure()),
-		given.Sources(failover.WithResolvers(&s.w.dns)),
 		given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })),
 	}
 }
@@ -107,18 +102,7 @@ func (s *edsSource) closeTemporary() {
 	s.neighbours = s.neighbours[:1]
 }
 
-func (s *edsSource) Visible(truth EndpointSet) EndpointSet {
-	if s.clusters != nil {
-		return s.clusters.withDetection(truth)
-	}
-	return truth
-}
-
-func (s *edsSource) changeDetection(r *rand.Rand) {
-	if s.clusters != nil {
-		s.clusters.redraw(r)
-	}
-}
+func (s *edsSource) Visible(truth EndpointSet) EndpointSet { return truth }
 
 func (s *edsSource) Publish(truth EndpointSet) {
 	for _, c := range s.controls {
@@ -181,7 +165,7 @@ func (c *control) restore() {
 	})
 }
 
-func (s *edsSource) KeepsEmptyPriorities() bool { return s.clusters != nil }
+func (s *edsSource) KeepsEmptyPriorities() bool { return s.aggregate }
 
 func (s *edsSource) Lag() time.Duration { return time.Second }
 

@@ -45,7 +45,6 @@ var disturbances = []event{
 	{"update", 12, (*World).update},
 	{"update and back", 4, (*World).updateAndBack},
 	{"drained above", 4, (*World).drainedAbove},
-	{"change detection", 3, (*World).updateDetection},
 	{"update at timer", 3, (*World).updateAtTimer},
 	{"older", 2, (*World).publishOlder},
 	{"source fails", 3, (*World).failSource},
@@ -63,7 +62,6 @@ func (w *World) runRandomEvent() {
 		if n -= e.weight; n < 0 {
 			w.recordEvent()
 			e.run(w)
-			w.mark("event: " + e.name)
 			w.recordEvent()
 			return
 		}

@@ -70,9 +70,6 @@ func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
 
 var duplicateSuffix = regexp.MustCompile(`'\d+$`)
 
-// groupSuffix matches the description of a near group at the end of a title.
-var groupSuffix = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted)\)$`)
-
 func (w *World) currentChannelAndTime() (*channel, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +125,6 @@ func (c *channel) hasTitle(child, title string, t tree) bool {
 	if strings.HasPrefix(title, "priority ") {
 		return true // the title of a mechanism without localities
 	}
-	title = groupSuffix.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
 	return slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))

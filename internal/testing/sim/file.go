@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -20,18 +19,14 @@ import (
 // the simulated clock. The channel polls the file, because the system's notifications would come
 // from outside of the synctest bubble.
 type file struct {
-	w        *World
-	dir      string
-	clusters *clusterList
-	truth    EndpointSet
-	failing  bool
+	dir       string
+	aggregate bool // the file has clusters, and not one assignment
+	truth     EndpointSet
+	failing   bool
 }
 
 func newFile(w *World, truth EndpointSet, dir string) *file {
-	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth}
-	if w.rand.IntN(4) > 0 {
-		f.clusters = newClusterList(w.rand)
-	}
+	f := &file{dir: filepath.Join(dir, "sim"), truth: truth, aggregate: w.rand.IntN(4) > 0}
 	f.Restore()
 	return f
 }
@@ -39,17 +34,16 @@ func newFile(w *World, truth EndpointSet, dir string) *file {
 func (f *file) path() string { return filepath.Join(f.dir, "endpoints.yaml") }
 
 func (f *file) Target() string {
-	if f.clusters != nil {
+	if f.aggregate {
 		return "file://" + f.path() + "?cluster=" + cluster
 	}
 	return "file://" + f.path()
 }
 
-func (f *file) KeepsEmptyPriorities() bool { return f.clusters != nil }
+func (f *file) KeepsEmptyPriorities() bool { return f.aggregate }
 
 func (f *file) Options() []given.Option {
 	return []given.Option{
-		given.Sources(failover.WithResolvers(&f.w.dns)),
 		given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })),
 	}
 }
@@ -59,16 +53,7 @@ func (f *file) Visible(truth EndpointSet) EndpointSet {
 	if len(truth) == 0 {
 		truth = withoutEmptyTiers(truth)
 	}
-	if f.clusters != nil {
-		return f.clusters.withDetection(truth)
-	}
 	return truth
-}
-
-func (f *file) changeDetection(r *rand.Rand) {
-	if f.clusters != nil {
-		f.clusters.redraw(r)
-	}
 }
 
 func (f *file) Publish(truth EndpointSet) {
@@ -94,13 +79,13 @@ func withoutEmptyTiers(truth EndpointSet) EndpointSet {
 }
 
 func (f *file) content(truth EndpointSet) []byte {
-	if f.clusters == nil {
+	if !f.aggregate {
 		text, err := protojson.Marshal(truth.Cluster(cluster))
 		f.must(err)
 		return text
 	}
 	var list []json.RawMessage
-	for _, c := range f.clusters.clusters(truth, true) {
+	for _, c := range clusters(truth, true) {
 		text, err := protojson.Marshal(c)
 		f.must(err)
 		list = append(list, text)

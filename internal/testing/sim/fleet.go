@@ -130,7 +130,7 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 		}
 		truth[tier] = Tier{l}
 	}
-	f.control = newControl(f.network, newLog(), controlAddress, nil, truth)
+	f.control = newControl(f.network, newLog(), controlAddress, false, truth)
 	if err := f.start(); err != nil {
 		return nil, nil, err
 	}

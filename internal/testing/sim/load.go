@@ -68,11 +68,6 @@ func (w *World) newLoad() *load {
 	if len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
 		return nil
 	}
-	for _, tier := range truth {
-		if d := tier.detection(); d.ejects() && d != targetDetection {
-			return nil // it may eject endpoints of a full priority, and make the rest of it fuller
-		}
-	}
 	r := w.rand
 	l := &load{w: w, kind: "below", tierOf: make(map[string]int), queues: make(map[string]*queue)}
 	usual, like := 30+30*r.Float64(), l.chooseServers(r)
@@ -97,7 +92,7 @@ func (w *World) newLoad() *load {
 		}
 	}
 	l.unavailable = like.limit > 0 && like.code == codes.Unavailable
-	l.ejects = truth.detects() && l.unavailable
+	l.ejects = w.settings.detects && l.unavailable
 	l.chooseRate(r)
 	return l
 }

@@ -56,8 +56,6 @@ type mark struct{ name, recordedBy string }
 const (
 	markHealed         = "end: everything recovers"
 	markSurvivor       = "end: a permanent core"
-	markEjectionLimit  = "bound: max_ejection_percent"
-	markSlowStart      = "bound: slowStart"
 	markStandby        = "bound: warmStandby"
 	markRetention      = "bound: 15 minutes of a deactivated child"
 	markKeepalive      = "bound: keepalive"
@@ -77,8 +75,6 @@ const (
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markSurvivor, "judgeSurvivor"},
-	{markEjectionLimit, "checkEjections: the limit keeps a failing endpoint in"},
-	{markSlowStart, "checkGrowth, after its last sample"},
 	{markStandby, "checkStandbys, for each standby that it looks for"},
 	{markRetention, "channel.childClosed, for a child that is still configured"},
 	{markKeepalive, "attemptEnded, from the call's error"},
@@ -106,8 +102,6 @@ var loggedMarks = []struct {
 	{"bound: a priority that takes only probes", regexp.MustCompile(`takes only probes`)},
 	{"bound: a priority that has returned", regexp.MustCompile(`takes all of its calls again$`)},
 	{"bound: consecutive_failures", regexp.MustCompile(`is ejected by consecutive_failures`)},
-	{"bound: failure_percentage", regexp.MustCompile(`is ejected by failure_percentage`)},
-	{"bound: success_rate", regexp.MustCompile(`is ejected by success_rate`)},
 	{"wait: LogSaysAfter", regexp.MustCompile(`no answer yet: waiting for`)},
 	{"wait: missingAfter", regexp.MustCompile(`did not send .* within 15s`)},
 	{"wait: quietFor", regexp.MustCompile(`received nothing for \S+ while endpoints failed`)},
@@ -122,38 +116,6 @@ func pairMark(names []string) string {
 	return "pair: " + strings.Join(ordered, "+")
 }
 
-// backendFaults are the faults that a backend can have. Each combination of two faults is a mark,
-// which a simulation reaches when two backends have these faults at the same time.
-var backendFaults = []struct {
-	name string
-	has  func(c *condition) bool
-}{
-	{"killed", func(c *condition) bool { return !c.up }},
-	{"cut off", func(c *condition) bool { return c.link.LoseIn && c.link.LoseOut }},
-	{"cut off one way", func(c *condition) bool { return c.link.LoseIn != c.link.LoseOut }},
-	{"refuses", func(c *condition) bool { return c.link.Refuse }},
-	{"paused", func(c *condition) bool { return c.link.Pause }},
-	{"slow", func(c *condition) bool { return c.link.Rate > 0 }},
-	{"NOT_SERVING", func(c *condition) bool { return c.notServing }},
-	{"errors", func(c *condition) bool { return c.code != 0 }},
-	{"hangs", func(c *condition) bool { return c.hang }},
-}
-
-const sourceFaultName = "source"
-
-func togetherMark(a, b string) string { return "together: " + a + ", " + b }
-
-// eventNames are the names of all events. allMarks does not read them from the events themselves,
-// because internal/arch would then report that a test outside of a synctest bubble may sleep.
-var eventNames = []string{
-	"backend up", "priority up", "everything up", "resume", "source works", "backend down",
-	"priority down", "reset", "half open", "go away", "blackhole", "priority blackhole",
-	"one-way blackhole", "refusal", "slow", "not serving", "errors", "priority errors",
-	"errors before the end", "hang", "pause", "priority pause", "pause and resume", "update",
-	"update and back", "drained above", "change detection", "update at timer", "older",
-	"source fails", "reopen", "refuse and reopen",
-}
-
 func allMarks() (all []mark) {
 	all = append(all, bounds...)
 	for _, m := range loggedMarks {
@@ -164,15 +126,6 @@ func allMarks() (all []mark) {
 	}
 	for _, kind := range []string{"below", "first", "all"} {
 		all = append(all, mark{"load: " + kind, "checkLoad"})
-	}
-	for i, a := range backendFaults {
-		for _, b := range backendFaults[i+1:] {
-			all = append(all, mark{togetherMark(a.name, b.name), "markTogether, each second, for two endpoints of the channel"})
-		}
-		all = append(all, mark{togetherMark(a.name, sourceFaultName), "markTogether, each second, for an endpoint of the channel"})
-	}
-	for _, name := range eventNames {
-		all = append(all, mark{"event: " + name, "runRandomEvent"})
 	}
 	return all
 }
@@ -205,35 +158,9 @@ func (w *World) markLine(text string) {
 	}
 }
 
-func (w *World) markTogether() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (w *World) markSecondServer() {
 	if _, open := w.network.Dials(secondAddress); open > 0 {
 		w.mark(markSecondServer)
-	}
-	if w.pair != nil {
-		return
-	}
-	faulty := make([][]string, len(backendFaults))
-	for _, address := range w.knownTruth.serving() {
-		for i, s := range backendFaults {
-			if s.has(w.conditions[address]) {
-				faulty[i] = append(faulty[i], address)
-			}
-		}
-	}
-	for i, a := range backendFaults {
-		if len(faulty[i]) == 0 {
-			continue
-		}
-		if w.sourceFault != "" {
-			w.mark(togetherMark(a.name, sourceFaultName))
-		}
-		for j := i + 1; j < len(backendFaults); j++ {
-			if len(faulty[j]) > 0 && (len(faulty[i]) > 1 || len(faulty[j]) > 1 || faulty[i][0] != faulty[j][0]) {
-				w.mark(togetherMark(a.name, backendFaults[j].name))
-			}
-		}
 	}
 }
 

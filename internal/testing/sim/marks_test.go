@@ -2,7 +2,6 @@ package sim
 
 import (
 	"flag"
-	"strings"
 	"testing"
 	"time"
 )
@@ -31,32 +30,5 @@ func TestMarks(t *testing.T) {
 	t.Logf("%d worlds of %v in %v:\n%v", *marksFlag, *length, time.Since(begin).Round(time.Second), &marks)
 	for _, name := range marks.Unreached() {
 		t.Errorf("no world reached: %s", name)
-	}
-}
-
-// Unreached returns the marks that no simulation has reached. Each mark must have a unique name and
-// say where it is recorded.
-func TestUnreachedMarks(t *testing.T) {
-	names := make(map[string]bool)
-	for _, m := range allMarks() {
-		if names[m.name] || m.recordedBy == "" {
-			t.Errorf("mark %q occurs twice or is counted nowhere", m.name)
-		}
-		names[m.name] = true
-	}
-	var counts Marks
-	counts.add(names)
-	if missing := counts.Unreached(); len(missing) > 0 {
-		t.Errorf("Unreached() = %q after a world that reached all marks", missing)
-	}
-	delete(names, markHush)
-	counts = Marks{}
-	counts.add(names)
-	counts.add(names)
-	if missing := counts.Unreached(); len(missing) != 1 || missing[0] != markHush {
-		t.Errorf("Unreached() = %q, want only one", missing)
-	}
-	if text := counts.String(); !strings.Contains(text, "     0  "+markHush) || !strings.Contains(text, "     2  "+markHealed) {
-		t.Errorf("the table does not count one mark twice and the other not at all:\n%s", text)
 	}
 }

@@ -24,7 +24,7 @@ type mixedEntry struct {
 }
 
 func newMixed(w *World, config Config) *mixed {
-	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
+	kinds := []string{"failover", "eds", "file"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	m := &mixed{}
 	for first := 0; first < len(w.truth); {
@@ -73,28 +73,6 @@ func (m *mixed) split(truth EndpointSet) []EndpointSet {
 		byEntry[i], truth = truth[:n:n], truth[n:]
 	}
 	return byEntry
-}
-
-func (m *mixed) changeDetection(r *rand.Rand) {
-	for _, p := range m.entries {
-		changeDetection(p.Source, r)
-	}
-}
-
-func (m *mixed) hasEmptyEntry(truth EndpointSet) bool {
-	for i, entryTruth := range m.split(truth) {
-		if len(m.entries[i].Visible(entryTruth).serving()) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *mixed) mayLackService() bool {
-	return slices.ContainsFunc(m.entries, func(p mixedEntry) bool {
-		k, ok := p.Source.(*kube)
-		return ok && k.mayLackService()
-	})
 }
 
 func (m *mixed) Visible(truth EndpointSet) EndpointSet {

@@ -62,35 +62,18 @@ func (c *observingConn) UpdateState(state resolver.State) error {
 
 // tree has the fields of a configuration that the checks use.
 type tree struct {
-	priorities       []string
-	sourcePriorities []int // maps each priority to an index in the source; nil if these are equal
-	weights          map[string]map[string]uint32
-	detections       map[string]detection
-}
-
-func (t tree) sourceIndexes() []int {
-	if t.sourcePriorities != nil {
-		return t.sourcePriorities
-	}
-	numbers := make([]int, len(t.priorities))
-	for i := range numbers {
-		numbers[i] = i
-	}
-	return numbers
+	priorities []string
+	weights    map[string]map[string]uint32
 }
 
 type config map[string]json.RawMessage
 
 func treeOf(given *lbconfig.Priority) tree {
-	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
+	t := tree{weights: make(map[string]map[string]uint32)}
 	priority := parse[config](marshal(given))
 	t.priorities = parse[[]string](priority["priorities"])
-	if indexes, split := priority["sourcePriorities"]; split {
-		t.sourcePriorities = parse[[]int](indexes)
-	}
 	for name, child := range parse[map[string]config](priority["children"]) {
 		t.weights[name] = weightsIn(child["config"])
-		t.detections[name] = detectionIn(parse[[]map[string]json.RawMessage](child["config"])[0]["understudy_outlier_detection"])
 	}
 	return t
 }
@@ -158,7 +141,6 @@ func (t tree) truth(endpoints []resolver.Endpoint) EndpointSet {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})
 			}
 		}
-		truth[i].setDetection(t.detections[name])
 	}
 	return truth
 }

@@ -155,24 +155,3 @@ func (c *channel) checkPublished() {
 		c.w.Log.Break(rulePriority, "for 2 s the priority policy has been %v (children: %s)", c.state, c.states())
 	}
 }
-
-func (w *World) shareLine(m []string) string {
-	c, opened := w.currentChannelAndTime()
-	if m[1] != w.targetText || time.Since(opened) == 0 {
-		return ""
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !w.settings.overflow {
-		return "the channel has no overflow"
-	}
-	_, problem := c.childrenNamed(m[2], m[3])
-	return problem
-}
-
-func (w *World) overflowLine([]string) string {
-	if !w.settings.overflow {
-		return "the channel has no overflow"
-	}
-	return ""
-}

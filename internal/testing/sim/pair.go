@@ -26,7 +26,7 @@ func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
 	w.pair, w.judge = p, newJudge(w)
-	w.settings.outlierDetection, w.settings.pickFirst = "true", false
+	w.settings.detects, w.settings.pickFirst = true, false
 	w.settings.overflow = true // otherwise, the last priority is not used if its endpoints are ejected
 	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}[w.rand.IntN(4)]}
 	p.rareCalls, p.streams = has("seldom"), has("streams")
@@ -146,7 +146,7 @@ func (w *World) markPair(all []*activeFault) {
 
 func (w *World) sustain(all []*activeFault) {
 	w.mu.Lock()
-	longest := 2*w.settings.maxFailoverTime(3) + 8*targetDetection.interval
+	longest := 2*w.settings.maxFailoverTime(3) + 8*detectionInterval
 	w.mu.Unlock()
 	begin, calls := time.Now(), w.callsMade()
 	length := longest + time.Duration(w.rand.Int64N(int64(15*time.Minute)))

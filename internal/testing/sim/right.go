@@ -1,7 +1,9 @@
 package sim
 
-import "slices"
-
+// correctPriorities returns, in order, the indexes of the priorities that may be in use when
+// nothing changes any more. By gRFC A56, this is the highest priority with a reachable endpoint.
+// There may be several if endpoints may or may not be ejected. The result is empty if no endpoint is
+// reachable. The caller holds the lock.
 func (w *World) correctPriorities(truth EndpointSet) []int {
 	// By gRFC A56, this is the highest priority with a reachable endpoint. There may be several if
 	// endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
@@ -30,12 +32,7 @@ func (w *World) certainlyUsable(address string) bool {
 	if w.settings.overflow && !w.isWell(c) {
 		return false
 	}
-	for _, tier := range w.knownTruth {
-		if d := tier.detection(); d.ejects() && slices.Contains(tier.Serving(), address) && (!c.works() || c.mayBeEjected(d)) {
-			return false
-		}
-	}
-	return c.reachable()
+	return c.reachable() && (!w.settings.detects || c.works() && !c.mayBeEjected())
 }
 
 func (s settings) upShare(t Tier, isUp func(address string) bool) float64 {

@@ -17,12 +17,10 @@ const (
 	rulePriority = "the right priority is in use once its timers have run"
 	ruleFailover = "each counted failover is a real one"
 	ruleShares   = "shares match the weights within one percentage point in quiet periods"
-	ruleEjected  = "outlier detection ejects endpoints whose calls fail"
 	ruleContent  = "the channel has its source's content"
 	ruleAgain    = "the channel does not keep receiving identical updates"
 	ruleServer   = "the second management server is not used once the first serves again"
 	ruleStandby  = "standbys are connected in quiet periods"
-	ruleGrowth   = "the share of a recovered endpoint grows over slowStart"
 	ruleNames    = "log lines and errors are true"
 	ruleAnswers  = "if any priority answers, the one in use answers"
 	ruleCore     = "if one endpoint works permanently, calls succeed once the timers have run"
@@ -53,7 +51,7 @@ func (w *World) sentTo(address string) {
 func (w *World) call(waitForReady bool) {
 	w.mu.Lock()
 	deadline, cc := w.settleTime(), w.cc
-	shortDeadline := w.detects() && waitForReady && w.calls.Made%2 == 0
+	shortDeadline := w.settings.detects && waitForReady && w.calls.Made%2 == 0
 	if shortDeadline {
 		deadline = w.settings.shortDeadline
 	}
@@ -151,9 +149,7 @@ func (w *World) reachableSince(t time.Time) string {
 // lock.
 func (w *World) mayRefuseCalls(address string) bool {
 	c := w.conditions[address]
-	return !w.settings.overflow && c.wasEjected && slices.ContainsFunc(w.knownTruth, func(t Tier) bool {
-		return slices.Contains(t.Serving(), address) && c.mayBeEjected(t.detection())
-	})
+	return !w.settings.overflow && c.wasEjected && c.mayBeEjected()
 }
 
 func (w *World) allMayRefuseCalls(addresses []string) bool {
@@ -183,7 +179,6 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	}
 	w.checkStandbys(q)
 	w.checkShares(q, counts)
-	w.checkGrowth(q)
 	return !w.disturbed(q)
 }
 

@@ -96,7 +96,7 @@ func (w *World) checkWhenQuiet() {
 	w.Log.Event("quiet")
 	undisturbed := w.checkQuiet()
 	w.mu.Lock()
-	certain := undisturbed && (!w.detects() || w.priorityInUse >= 0)
+	certain := undisturbed && (!w.settings.detects || w.priorityInUse >= 0)
 	w.mu.Unlock()
 	w.channel.setSettled(certain)
 }
@@ -124,8 +124,7 @@ func (w *World) watch(done <-chan struct{}) {
 		case <-ticker.C:
 			w.currentChannel().check()
 			w.checkUpdate()
-			w.checkEjections()
-			w.markTogether()
+			w.markSecondServer()
 		}
 	}
 }

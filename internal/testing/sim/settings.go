@@ -16,8 +16,7 @@ type settings struct {
 
 	failoverTimeout, slowStart time.Duration
 
-	// outlierDetection is "true", "false", or "" if the configuration of the clusters applies.
-	outlierDetection string
+	detects bool // outlierDetection=true
 
 	// pickFirst means that all calls to a locality go to a single endpoint.
 	pickFirst bool
@@ -27,14 +26,10 @@ type settings struct {
 	// overflow means that calls go to the READY priorities by their shares.
 	overflow bool
 	ramp     time.Duration // 0 for the default
-
-	near nearby
 }
 
 func newSettings(r *rand.Rand) settings {
-	// In half of the simulations, only the timeouts and intervals are random, and all options have
-	// their defaults.
-	s := settings{failoverTimeout: defaultFailoverTimeout, timing: newTiming(r), overflow: r.IntN(3) > 0}
+	s := settings{failoverTimeout: defaultFailoverTimeout, timing: newTiming(r), overflow: r.IntN(3) > 0, detects: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
 		return s
 	}
@@ -44,7 +39,6 @@ func newSettings(r *rand.Rand) settings {
 	if r.IntN(4) == 0 {
 		s.slowStart = time.Duration(5+r.IntN(30)) * time.Second
 	}
-	s.outlierDetection = []string{"true", "true", "", "false"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		s.warmStandby = 1 + r.IntN(2)
 	}
@@ -77,10 +71,9 @@ func (s settings) addTo(target string) string {
 	if s.pickFirst {
 		params.Set("endpointPolicy", "pick_first")
 	}
-	if s.outlierDetection != "" {
-		params.Set("outlierDetection", s.outlierDetection)
+	if s.detects {
+		params.Set("outlierDetection", "true")
 	}
-	s.near.addParams(params)
 	switch {
 	case len(params) == 0:
 		return target
@@ -90,19 +83,25 @@ func (s settings) addTo(target string) string {
 	return target + "?" + params.Encode()
 }
 
+// detectionInterval is A50's interval, and maxEjectedTime is how long after its last failure an
+// endpoint may still be ejected: A50's longest ejection, and the intervals before and after it.
+const (
+	detectionInterval = 10 * time.Second
+	maxEjectedTime    = 300*time.Second + 3*detectionInterval
+)
+
 // childRetention is how long gRFC A56 keeps a deactivated child.
 const childRetention = 15 * time.Minute
 
 func (s settings) modelConfig(t tree) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
-		Children:         make(map[string]prioritymodel.Child),
-		Priorities:       priorities,
-		SourcePriorities: t.sourcePriorities,
-		FailoverTimeout:  s.failoverTimeout,
-		ChildRetention:   childRetention,
-		WarmStandby:      s.warmStandby,
-		Overflow:         s.overflow,
+		Children:        make(map[string]prioritymodel.Child),
+		Priorities:      priorities,
+		FailoverTimeout: s.failoverTimeout,
+		ChildRetention:  childRetention,
+		WarmStandby:     s.warmStandby,
+		Overflow:        s.overflow,
 	}
 	for _, name := range priorities {
 		config.Children[name] = prioritymodel.Child{Policy: name}
@@ -115,8 +114,5 @@ func (s settings) maxFailoverTime(priorities int) time.Duration {
 }
 
 func (s *settings) choosePickFirst() {
-	s.pickFirst, s.slowStart = true, 0
-	if s.outlierDetection == "true" {
-		s.outlierDetection = ""
-	}
+	s.pickFirst, s.slowStart, s.detects = true, 0, false
 }

@@ -47,13 +47,3 @@ func (w *World) checkShares(q expectation, counts map[string]int) {
 		}
 	}
 }
-
-// share must not be called with pickFirst.
-func (q expectation) share(address string) float64 {
-	for _, s := range q.shares {
-		if s.endpoints[0] == address {
-			return s.fraction
-		}
-	}
-	return 0
-}

@@ -20,7 +20,7 @@ var (
 	length    = flag.Duration("sim.length", time.Hour, "simulated length of a world")
 	eventEach = flag.Duration("sim.event", 2*time.Minute, "average time between events")
 	callEach  = flag.Duration("sim.call", time.Second, "time between calls")
-	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv, kubernetes or mixed; empty for a random one")
+	kind      = flag.String("sim.source", "", "failover, eds, file or mixed; empty for a random one")
 	day       = flag.Bool("sim.day", false, "run each world for a day, with an event every four minutes on average")
 	pickFirst = flag.Bool("sim.pickfirst", false, "set pickFirst in all targets")
 	loadOnly  = flag.Bool("sim.load", false, "run only the load at the end of worlds, all with overflow")

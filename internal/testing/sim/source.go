@@ -44,17 +44,12 @@ func (w *World) newLeaf(kind string, truth EndpointSet, first int, config Config
 		return newEDS(w, truth)
 	case "file":
 		return newFile(w, truth, config.Dir)
-	case "srv":
-		return newRecords(w.rand, truth)
-	case "kubernetes":
-		return newKube(w, truth)
-	case "dns":
-		return newHosts(w, truth, first)
 	}
 	return newNames(truth, first)
 }
 
-var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "kubernetes", "mixed", "mixed", "mixed"}
+// kinds are in an order in which the first five seeds have each of them.
+var kinds = []string{"eds", "eds", "failover", "eds", "file", "file", "eds", "mixed", "mixed", "file"}
 
 func splitAddress(address string) (string, uint32) {
 	host, text, err := net.SplitHostPort(address)

@@ -13,15 +13,12 @@ func (w *World) checkStandbys(q expectation) {
 	if w.settings.warmStandby == 0 || !q.certain(w) {
 		return
 	}
-	inUse := w.knownIndexes[q.priorities[0]]
-	for i := range w.knownTruth {
-		if index := w.knownIndexes[i]; index <= inUse || index > inUse+w.settings.warmStandby {
-			continue
-		}
+	inUse := q.priorities[0]
+	for i := inUse + 1; i < min(len(w.knownTruth), inUse+1+w.settings.warmStandby); i++ {
 		for _, s := range w.settings.shares(w.knownTruth[i], w.reachable) {
 			w.mark(markStandby)
 			if !slices.ContainsFunc(s.endpoints, w.hasConnection) {
-				w.Log.Break(ruleStandby, "none of %v in p%d is connected, although p%d is in use with warmStandby=%d", s.endpoints, i, q.priorities[0], w.settings.warmStandby)
+				w.Log.Break(ruleStandby, "none of %v in p%d is connected, although p%d is in use with warmStandby=%d", s.endpoints, i, inUse, w.settings.warmStandby)
 			}
 		}
 	}

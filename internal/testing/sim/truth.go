@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
@@ -23,7 +22,6 @@ type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
-	Detection detection
 }
 
 // Endpoint is an address and its weight. A draining endpoint gets no calls.
@@ -59,7 +57,7 @@ func (t EndpointSet) String() string {
 				}
 				endpoints = append(endpoints, s)
 			}
-			localities = append(localities, fmt.Sprintf("%s*%d%v[%s]", l.Zone, l.Weight, l.Detection, strings.Join(endpoints, " ")))
+			localities = append(localities, fmt.Sprintf("%s*%d[%s]", l.Zone, l.Weight, strings.Join(endpoints, " ")))
 		}
 		tiers[i] = fmt.Sprintf("p%d %s", i, strings.Join(localities, " "))
 	}
@@ -132,7 +130,7 @@ func (t EndpointSet) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	for priority, tier := range t {
 		for _, l := range tier {
 			locality := &endpointv3.LocalityLbEndpoints{
-				Locality:            &corev3.Locality{Region: regionOf(l.Zone), Zone: l.Zone},
+				Locality:            &corev3.Locality{Region: "sim", Zone: l.Zone},
 				Priority:            uint32(priority),
 				LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
 			}
@@ -145,22 +143,6 @@ func (t EndpointSet) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-func hintsOf(address string) *corev3.Metadata {
-	fields := map[string]any{"node": nodeOf(address)}
-	for name, list := range map[string][]string{"forNodes": forNodes(address), "forZones": forZones(address)} {
-		var all []any
-		for _, hint := range list {
-			all = append(all, hint)
-		}
-		fields[name] = all
-	}
-	hints, err := structpb.NewStruct(fields)
-	if err != nil {
-		panic(err)
-	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": hints}}
-}
-
 func (e Endpoint) proto() *endpointv3.LbEndpoint {
 	health := corev3.HealthStatus_HEALTHY
 	if e.Draining {
@@ -169,7 +151,6 @@ func (e Endpoint) proto() *endpointv3.LbEndpoint {
 	host, port := splitAddress(e.Address)
 	return &endpointv3.LbEndpoint{
 		HealthStatus:        health,
-		Metadata:            hintsOf(e.Address),
 		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
 			Address: adstest.SocketAddress(host, port),

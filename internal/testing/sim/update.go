@@ -34,18 +34,9 @@ func (w *World) drainedAbove() {
 	w.publish(append(EndpointSet{drained}, truth...))
 }
 
-func (w *World) updateDetection() {
-	changeDetection(w.source, w.rand)
-	if w.rand.IntN(3) == 0 {
-		w.publish(w.changedTruth())
-		return
-	}
-	w.mu.Lock()
-	truth := w.truth
-	w.mu.Unlock()
-	w.publish(truth)
-}
-
+// updateAtTimer publishes an update exactly when the failover timer of the first priority fires.
+// The update adds usable endpoints to the second priority. In half of the cases, all lower
+// priorities are unreachable, so that the state of the second priority matters.
 func (w *World) updateAtTimer() {
 	// The update adds usable endpoints to the second priority. In half of the cases, all lower
 	// priorities are unreachable, so that the state of the second priority matters.

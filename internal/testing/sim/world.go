@@ -44,14 +44,8 @@ type condition struct {
 	// lastFailure is when a call to the backend last failed. lastSuccess is when a call last
 	// succeeded that was sent after lastFailure.
 	lastFailure, lastSuccess time.Time
-	// attempts are the last attempts that have ended, and inFlight counts the attempts that have
-	// not ended.
-	attempts  []attempt
-	inFlight  int
-	ejectedAt time.Time // when an ejection was last logged; zero once the backend cannot be ejected any more
-	// wasEjected reports whether an ejection has been logged since the channel opened, and may
-	// still last.
-	wasEjected bool
+	inFlight                 int  // attempts that have not ended
+	wasEjected               bool // since the channel opened
 }
 
 func (c *condition) forgetSuccesses() { c.firstSuccess, c.laterSuccess = time.Time{}, time.Time{} }
@@ -64,8 +58,9 @@ type behaviour struct {
 
 func (c *condition) behaviour() behaviour { return behaviour{c.reachable(), c.works(), c.code} }
 
-func (c *condition) mayBeEjected(d detection) bool {
-	return time.Since(c.changedAt) < d.maxEjectedTime() || time.Since(c.lastFailure) < d.maxEjectedTime()
+// mayBeEjected reports whether the backend may be ejected because of recent failures.
+func (c *condition) mayBeEjected() bool {
+	return time.Since(c.changedAt) < maxEjectedTime || time.Since(c.lastFailure) < maxEjectedTime
 }
 
 func (c *condition) reachable() bool {
@@ -80,7 +75,6 @@ type World struct {
 	Log        *Log
 	rand       *rand.Rand
 	network    *Network
-	dns        dns
 	source     Source
 	target     string
 	targetText string
@@ -104,7 +98,6 @@ type World struct {
 
 	lastEvent     time.Time
 	knownTruth    EndpointSet // the endpoints of the channel's last update; nil if there was none
-	knownIndexes  []int       // maps each priority in knownTruth to an index in the source
 	previousTruth EndpointSet
 	updatedAt     time.Time
 	repeated      int
@@ -121,8 +114,7 @@ type World struct {
 	priorityInUse        int      // at the last check; -1 if it was not certain
 	vitalAddresses       []string // of the priority in use and all higher priorities
 	contentDiffers       bool
-	secondServerReported bool      // checkServers has reported a connection
-	detectionChangedAt   time.Time // the last change of the channel's outlier detection
+	secondServerReported bool // checkServers has reported a connection
 	checking             bool
 	calls                Calls
 	link                 Link
@@ -187,11 +179,6 @@ func newWorld(seed uint64, config Config) (*World, error) {
 }
 
 func (w *World) draw(config Config) (kind string) {
-	var near nearby
-	if config.Pair == "" {
-		near = newNearby(w.rand)
-	}
-	w.settings.near = near
 	w.truth = w.newTruth()
 	kind = config.Kind
 	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
@@ -200,7 +187,6 @@ func (w *World) draw(config Config) (kind string) {
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
 	w.events = drawEvents(w.rand)
-	w.settings.near = near
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
 	}
@@ -250,7 +236,7 @@ func (w *World) dial() error {
 	w.channel, w.knownTruth, w.previousTruth, w.openedAt = c, nil, nil, time.Now()
 	clear(w.removedAt)
 	for _, condition := range w.conditions {
-		condition.ejectedAt, condition.wasEjected = time.Time{}, false
+		condition.wasEjected = false
 	}
 	w.mu.Unlock()
 	cc, err := grpc.NewClient(w.target,
@@ -286,15 +272,14 @@ func (w *World) currentChannel() *channel {
 	return w.channel
 }
 
-func (w *World) detects() bool { return w.knownTruth.detects() }
-
+// maxRestTime returns how long ejections, shares below 1, failback delays and slow start may last
+// after settleTime. The caller holds the lock.
 func (w *World) maxRestTime() time.Duration {
-	// The caller holds the lock.
-	longest := time.Duration(0)
-	for _, tier := range w.knownTruth {
-		longest = max(longest, tier.detection().maxEjectedTime())
+	rest := w.settings.slowStart + w.maxTimeBelowOne()
+	if w.settings.detects {
+		rest += maxEjectedTime
 	}
-	return w.settings.slowStart + longest + w.maxTimeBelowOne()
+	return rest
 }
 
 func (w *World) settleTime() time.Duration {

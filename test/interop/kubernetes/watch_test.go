@@ -73,34 +73,6 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A missing Service and a Service without pods must cause different errors. Wait-for-ready calls
-// must succeed as soon as there are pods.
-func TestServiceWithoutPods(t *testing.T) {
-	c := newCluster(t, shared.api, "nothing", 5)
-	client := shared.account(t, "nothing", "client")
-	shared.grant(t, "nothing", "client")
-	cc := c.channel(t, "kubernetes:///web.nothing:grpc", client)
-	expectError := func(want string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), timeout)
-		defer cancel()
-		for {
-			err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{})
-			if err != nil && strings.Contains(err.Error(), want) {
-				return
-			}
-			if ctx.Err() != nil {
-				t.Fatalf("calls fail with %v, want %s", err, want)
-			}
-		}
-	}
-	expectError("ExternalName")
-	c.deploy(t, "web", 0)
-	expectError("Service web.nothing has no pods that serve")
-	c.scale(t, "web", 1)
-	callOnce(t, cc)
-}
-
 // The source must resume a watch from the version of the last event or bookmark. The server sends a
 // bookmark about once a minute.
 func TestBookmark(t *testing.T) {

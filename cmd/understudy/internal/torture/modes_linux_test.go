@@ -5,7 +5,6 @@ package torture
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -14,10 +13,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -152,61 +149,4 @@ func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatu
 	}
 	var answer wrapperspb.StringValue
 	return state.GetStatus(), cc.Invoke(ctx, unaryMethod, durationpb.New(0), &answer)
-}
-
-func TestCallModes(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]codes.Code{modeServe: codes.OK, modeErrors: codes.Internal, modeUnavail: codes.Unavailable, modeHang: codes.DeadlineExceeded, modeNotServing: codes.OK} {
-		t.Run(mode, func(t *testing.T) {
-			b := startBackend(t)
-			if err := b.setMode(mode); err != nil {
-				t.Fatal(err)
-			}
-			state, err := call(t, b)
-			if got := status.Code(err); got != want || (state == healthgrpc.HealthCheckResponse_NOT_SERVING) != (mode == modeNotServing) {
-				t.Errorf("a call ends with %v, want %v; health %v", err, want, state)
-			}
-		})
-	}
-}
-
-// In the mode goaway, a connection receives GOAWAY and is closed when it has no streams. In the
-// mode crash, the connection is reset.
-func TestModesEndConnections(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]error{modeGoaway: nil, modeCrash: syscall.ECONNRESET} {
-		t.Run(mode, func(t *testing.T) {
-			b := startBackend(t)
-			if mode == modeCrash {
-				if err := b.setMode(mode); err != nil {
-					t.Fatal(err)
-				}
-			}
-			conn, err := net.Dial("tcp", b.address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
-				if !errors.Is(err, want) { // the connection may already have ended
-					t.Fatal(err)
-				}
-				return
-			}
-			if mode == modeGoaway {
-				if _, err := readSome(conn, testTimeout); err != nil {
-					t.Fatal(err)
-				}
-				if err := b.setMode(mode); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(io.Discard, conn); !errors.Is(err, want) {
-				t.Errorf("the connection ends with %v, want %v", err, want)
-			}
-		})
-	}
 }
