@@ -99,19 +99,22 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 		return m.failing(e.NoEndpoints)
 	}
 	c := e.Cluster
-	// When another cluster is edited, the key and therefore the source stay the same, so the names are
-	// not looked up again.
-	content := fmt.Sprintf("%q %s", c.Name, c.Answer.Identity)
 	switch c.Kind {
 	case EDS:
 		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
-	case StrictDNS:
-		return m.reuse("strict "+content, func() (discovery.Source, error) { return m.strict(c), nil })
-	default:
-		return m.reuse("static "+content, func() (discovery.Source, error) { return static(c), nil })
 	}
+	// When another cluster is edited, the key and therefore the source stay the same, so the names are
+	// not looked up again.
+	return m.reuse(fmt.Sprintf("%d %q %s", c.Kind, c.Name, c.Answer.Identity), func() (discovery.Source, error) {
+		if c.Kind == StrictDNS {
+			if s := newStrict(c, m.dns); len(s.hosts) > 0 {
+				return s, nil
+			}
+		}
+		return static(c), nil
+	})
 }
 
 func (m *Maker) reuse(key string, create func() (discovery.Source, error)) discovery.Source {
