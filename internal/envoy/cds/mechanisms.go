@@ -59,13 +59,11 @@ func Resolve(first string, lookup func(name string) Known) *Graph {
 	entries, asked := clusters.Resolve(first, func(name string) clusters.Cluster {
 		k := lookup(name)
 		g.Known[name] = k
-		switch {
-		case k.Err != nil:
-			return clusters.Cluster{Err: k.Err}
-		case k.Cluster == nil:
-			return clusters.Cluster{Waiting: true}
+		c := clusters.Cluster{Err: k.Err, Waiting: k.Err == nil && k.Cluster == nil}
+		if k.Cluster != nil {
+			c.Children = k.Cluster.Children
 		}
-		return clusters.Cluster{Children: k.Cluster.Children}
+		return c
 	})
 	g.Asked = asked
 	for _, e := range entries {

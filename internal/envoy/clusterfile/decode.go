@@ -33,7 +33,6 @@ type decoder struct {
 	isSingle  bool // the file has a single ClusterLoadAssignment
 	problems  messages.Invalid
 
-	hasUnread bool // some Any has a type that we do not read
 	leavesOut bool
 	notes     messages.Invalid // what is left out
 }
@@ -178,7 +177,7 @@ func (d *decoder) any(node *yaml.Node, to *anypb.Any) (because protoreflect.Full
 	case !strings.Contains(url, "/") || !cds.NameOfType(url).IsValid():
 		d.add(node, `want a message with its type, such as {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a, b]}, got %s`, describe(node))
 	case t == nil:
-		to.TypeUrl, d.hasUnread = url, true
+		to.TypeUrl = url
 		if d.leavesOut {
 			return cds.NameOfType(url)
 		}

@@ -4,7 +4,6 @@ package clusterfile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -49,9 +48,8 @@ func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if d.leavesOut = d.hasUnread; d.leavesOut {
-		d.decode(doc)
-	}
+	d.leavesOut = true
+	d.decode(doc)
 	return doc, empty, d.notes.Err(), nil
 }
 
@@ -94,17 +92,15 @@ func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
+		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory, want an endpoints file", path)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: is not a regular file", path)
-	case info.Size() > MaxSize:
-		return nil, tooLarge(path, info.Size())
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	return readAll(f, path)
@@ -112,26 +108,10 @@ func Read(path string) ([]byte, error) {
 
 func readAll(r io.Reader, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
-	}
 	if len(data) > MaxSize {
-		return nil, tooLarge(path, int64(len(data)))
+		return nil, fmt.Errorf("%s: has more than %d bytes (16 MiB)", path, MaxSize)
 	}
-	return data, nil
-}
-
-func tooLarge(path string, size int64) error {
-	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
-}
-
-// reason returns the cause of an error from package os, which unlike the error does not contain the
-// path.
-func reason(err error) error {
-	if e, ok := errors.AsType[*os.PathError](err); ok {
-		return e.Err
-	}
-	return err
+	return data, err
 }
 
 // Document is the content of a well-formed file. It must not be modified.

@@ -151,7 +151,7 @@ func TestUnreadableFiles(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none.yaml"): "none.yaml: no such file or directory",
 		dir:                             ": is a directory, want an endpoints file",
-		huge:                            "huge.yaml: has 1073741824 bytes or more, want at most 16777216 (16 MiB)",
+		huge:                            "huge.yaml: has more than 16777216 bytes (16 MiB)",
 		os.DevNull:                      "/dev/null: is not a regular file",
 	} {
 		_, err := Load(path)
@@ -184,7 +184,7 @@ func TestLoadFrom(t *testing.T) {
 	if _, err := LoadFrom(strings.NewReader("a: 1"), "stdin"); err == nil || !strings.HasPrefix(err.Error(), "stdin:1:1: ") {
 		t.Errorf("error = %v, want one that begins with stdin:1:1", err)
 	}
-	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+5)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has 16777217 bytes or more") {
+	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+5)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has more than 16777216 bytes") {
 		t.Errorf("error = %v, want an error about the size", err)
 	}
 }
