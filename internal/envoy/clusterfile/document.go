@@ -4,6 +4,7 @@ package clusterfile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -88,7 +89,12 @@ func (d *Document) check() (empty, err error) {
 
 // Read returns the content of the file at path, which must not exceed MaxSize. It returns an error
 // for a pipe, because opening a pipe would block until there is a writer.
-func Read(path string) ([]byte, error) {
+func Read(path string) (data []byte, err error) {
+	defer func() {
+		if e, ok := errors.AsType[*os.PathError](err); ok { // says which call failed, which is of no interest
+			err = fmt.Errorf("%s: %w", path, e.Err)
+		}
+	}()
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -54,7 +54,7 @@ var lines = []line{
 	{regexp.MustCompile(`: the weights of endpoints have no effect with pick_first$`), (*World).weightsLine},
 	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pick_first$`), (*World).pickFirstLine},
 	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).uselessFieldLine},
-	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: (?:open|stat)|file: (?:sim\d: )?/|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: open|file: (?:sim\d: )?/|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).noRecordsLine},
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no calls can be made$`), (*World).noRecordsLine},
