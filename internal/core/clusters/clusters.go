@@ -35,10 +35,8 @@ type Cluster struct {
 // Entry is one discovery mechanism of a resolved cluster.
 type Entry struct {
 	Name string
-	// Parent is the aggregate that contains the cluster, or "" for the first cluster. Index is the
-	// cluster's index among Parent's children.
+	// Parent is the aggregate that contains the cluster, or "" for the first cluster.
 	Parent string
-	Index  int
 	Err    error
 	// Waiting means that the cluster has not been received yet. When it is received, it may turn out
 	// to be an aggregate and be replaced by several entries.
@@ -102,8 +100,8 @@ func (r *resolution) visit(e Entry, path []string) {
 		e.Err = fmt.Errorf("cluster %.100q%s: %w", e.Name, namedBy(path), c.Err)
 	case len(c.Children) > 0:
 		c.walked = true
-		for i, child := range c.Children {
-			r.visit(Entry{Name: child, Parent: e.Name, Index: i}, append(path, e.Name))
+		for _, child := range c.Children {
+			r.visit(Entry{Name: child, Parent: e.Name}, append(path, e.Name))
 		}
 		return
 	}

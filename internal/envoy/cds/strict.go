@@ -87,18 +87,15 @@ func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
 		if err != nil { // the lookups of the other names must go on
 			p.fail(err)
-			started = discovery.Started{}
 		}
 		w.names = append(w.names, started)
 	}
 	w.events.Do(func() {
-		w.started = true
 		w.holdTimer.Start(&w.events, names.Hold, func() {
 			if w.set.Late() {
 				w.publish()
 			}
 		})
-		w.publish()
 	})
 	return discovery.Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
@@ -120,7 +117,6 @@ type strictSubscription struct {
 
 	events    serial.Serializer // guards the fields below
 	set       *names.Set
-	started   bool
 	force     bool // send the next answer even if it has not changed
 	holdTimer serial.Timer
 
@@ -199,7 +195,7 @@ const (
 // publish sends the current answer, at once or after the minimum time since the last one. If the
 // channel rejects it, publish tries again after a backoff.
 func (w *strictSubscription) publish() {
-	if !w.started || w.closed.Load() || !w.set.Ready() {
+	if w.closed.Load() || !w.set.Ready() {
 		return
 	}
 	if n := len(w.hosts); n > fewNames {

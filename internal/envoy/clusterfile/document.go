@@ -135,7 +135,7 @@ type Document struct {
 // cluster is one of the clusters in a file. Its errors and notes have positions.
 type cluster struct {
 	cds.Known
-	references []messages.Position // of the children of an aggregate
+	references map[string]messages.Position // of the children of an aggregate
 }
 
 func (d *Document) add(name string, c *cluster) {
@@ -221,8 +221,8 @@ func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 
 // reference returns the position at which an aggregate refers to a mechanism's cluster.
 func (d *Document) reference(e cds.Mechanism) (at messages.Position, ok bool) {
-	if parent := d.clusters[e.Parent]; parent != nil && e.Index < len(parent.references) {
-		return parent.references[e.Index], true
+	if parent := d.clusters[e.Parent]; parent != nil {
+		at, ok = parent.references[e.Name]
 	}
-	return at, false
+	return at, ok
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,14 +104,14 @@ func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) *cluster {
 		return &cluster{Known: cds.Known{Err: d.located(r, "", err)}}
 	}
 	_ = d.located(r, "", &messages.Invalid{Problems: read.Notes})
-	k := &cluster{Known: cds.Known{Cluster: read}}
+	k := &cluster{Known: cds.Known{Cluster: read}, references: make(map[string]messages.Position)}
 	if read.Assignment != nil {
 		_ = d.located(r, "load_assignment", &messages.Invalid{Problems: read.AnswerNotes})
 		read.Answer.Notes = messages.Texts(read.AnswerNotes)
 		k.NoEndpoints = d.checkNotEmpty(r, read.Assignment)
 	}
-	for i := range read.Children {
-		k.references = append(k.references, d.locate(r, fmt.Sprintf("cluster_type.typed_config.clusters[%d]", i)))
+	for i, child := range slices.Backward(read.Children) { // of the first of several
+		k.references[child] = d.locate(r, fmt.Sprintf("cluster_type.typed_config.clusters[%d]", i))
 	}
 	return k
 }
