@@ -53,11 +53,6 @@ func newStrict(c *Cluster, lookup func(host string) discovery.Source) *strictSou
 	return s
 }
 
-func (s *strictSource) Size() int {
-	const name = 500
-	return name*len(s.hosts) + topology.Size(&s.cluster.Answer)
-}
-
 // hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
 // address or a Unix socket.
 func hostOf(e discovery.Endpoint) string {
