@@ -74,8 +74,8 @@ func (d *Document) check() (empty, err error) {
 		noEndpoints.Merge("", d.clusters[name].NoEndpoints)
 		for _, e := range cds.Resolve(name, d.Find).List {
 			// Another file may have a missing cluster, and the error of an invalid one is known.
-			c := d.clusters[e.Name]
-			if at, ok := d.reference(e); ok && e.Err != nil && c != nil && c.Err == nil && !seen[at] {
+			known, ok := d.clusters[e.Name]
+			if at := d.references[reference{e.Parent, e.Name}]; ok && e.Err != nil && known.Err == nil && !seen[at] {
 				seen[at] = true
 				invalid.AddAt(at, "%v", e.Err)
 			}
@@ -128,19 +128,14 @@ type Document struct {
 	Clusters []*clusterv3.Cluster
 
 	path     string
-	names    []string // of the clusters, in the order of the file
-	clusters map[string]*cluster
+	names    []string             // of the clusters, in the order of the file
+	clusters map[string]cds.Known // whose errors and notes have positions
+
+	references map[reference]messages.Position
 }
 
-// cluster is one of the clusters in a file. Its errors and notes have positions.
-type cluster struct {
-	cds.Known
-	references map[string]messages.Position // of the children of an aggregate
-}
-
-func (d *Document) add(name string, c *cluster) {
-	d.names, d.clusters[name] = append(d.names, name), c
-}
+// reference is the name of a cluster among the children of an aggregate.
+type reference struct{ parent, child string }
 
 // Names returns the names of the clusters, in the order of the file.
 func (d *Document) Names() []string { return d.names }
@@ -182,8 +177,8 @@ func (d *Document) quotedNames() string {
 
 // Find returns the state of a cluster. All callers share the result.
 func (d *Document) Find(name string) cds.Known {
-	if c := d.clusters[name]; c != nil {
-		return c.Known
+	if known, ok := d.clusters[name]; ok {
+		return known
 	}
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
@@ -201,9 +196,9 @@ func (d *Document) Check(name string) error {
 func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 	g = cds.Resolve(name, d.Find)
 	for i, e := range g.List {
-		at, ok := d.reference(e)
-		switch c := d.clusters[e.Name]; {
-		case e.Err == nil || c != nil && c.Err != nil:
+		at, ok := d.references[reference{e.Parent, e.Name}]
+		switch {
+		case e.Err == nil || d.clusters[e.Name].Err != nil:
 		case ok:
 			g.List[i].Err = fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
 		default:
@@ -217,12 +212,4 @@ func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 		}
 	}
 	return g, all.Err()
-}
-
-// reference returns the position at which an aggregate refers to a mechanism's cluster.
-func (d *Document) reference(e cds.Mechanism) (at messages.Position, ok bool) {
-	if parent := d.clusters[e.Parent]; parent != nil {
-		at, ok = parent.references[e.Name]
-	}
-	return at, ok
 }

@@ -35,13 +35,20 @@ func parse(path string, data []byte) (*Document, *decoder, error) {
 	if root != nil {
 		d.unwrap(root)
 	}
-	doc := &Document{path: path, clusters: make(map[string]*cluster)}
+	doc := &Document{path: path, clusters: make(map[string]cds.Known), references: make(map[reference]messages.Position)}
 	list := d.decode(doc)
 	if err := d.problems.Err(); err != nil {
 		return nil, nil, err
 	}
 	for i, c := range list {
-		doc.add(c.GetName(), d.readCluster(d.resources[i], c))
+		known := d.readCluster(d.resources[i], c)
+		doc.names, doc.clusters[c.GetName()] = append(doc.names, c.GetName()), known
+		if known.Cluster == nil {
+			continue
+		}
+		for j, child := range slices.Backward(known.Cluster.Children) { // the first of several remains
+			doc.references[reference{c.GetName(), child}] = d.locate(d.resources[i], fmt.Sprintf("cluster_type.typed_config.clusters[%d]", j))
+		}
 	}
 	return doc, d, nil
 }
@@ -98,22 +105,19 @@ func setDefaults(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	}
 }
 
-func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) *cluster {
+func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) (known cds.Known) {
 	read, err := cds.Read(c)
 	if err != nil {
-		return &cluster{Known: cds.Known{Err: d.located(r, "", err)}}
+		return cds.Known{Err: d.located(r, "", err)}
 	}
 	_ = d.located(r, "", &messages.Invalid{Problems: read.Notes})
-	k := &cluster{Known: cds.Known{Cluster: read}, references: make(map[string]messages.Position)}
+	known.Cluster = read
 	if read.Assignment != nil {
 		_ = d.located(r, "load_assignment", &messages.Invalid{Problems: read.AnswerNotes})
 		read.Answer.Notes = messages.Texts(read.AnswerNotes)
-		k.NoEndpoints = d.checkNotEmpty(r, read.Assignment)
+		known.NoEndpoints = d.checkNotEmpty(r, read.Assignment)
 	}
-	for i, child := range slices.Backward(read.Children) { // of the first of several
-		k.references[child] = d.locate(r, fmt.Sprintf("cluster_type.typed_config.clusters[%d]", i))
-	}
-	return k
+	return known
 }
 
 // checkNotEmpty returns an error if a cluster in a file lists no endpoint at all. Whoever
