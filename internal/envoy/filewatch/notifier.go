@@ -43,7 +43,7 @@ func (n *notifier) watch(w *Watcher, dirs map[string]bool) {
 		// ended the watch without an event, for example because a file system was unmounted.
 		_ = n.watcher.Add(dir)
 	}
-	if before, _ := before.(map[string]bool); n.watcher == nil || maps.Equal(before, dirs) {
+	if before, _ := before.(map[string]bool); n.watcher == nil || dirs != nil && maps.Equal(before, dirs) {
 		return
 	}
 	used, last := make(map[string]bool), true

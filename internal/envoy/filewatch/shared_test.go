@@ -29,6 +29,13 @@ func TestUnusedDirectoryIsUnwatched(t *testing.T) {
 	}
 }
 
+func TestWatcherWithoutDirectoriesIsClosed(t *testing.T) {
+	New(Options{}, filepath.Join(t.TempDir(), "none", "a")).Close()
+	if system.watcher != nil {
+		t.Error("the system's notifications were not ended")
+	}
+}
+
 func TestLostWatchIsRestored(t *testing.T) {
 	dir := t.TempDir()
 	w := New(Options{}, filepath.Join(dir, "a"))
