@@ -1,6 +1,7 @@
 package clusterfile
 
 import (
+	"cmp"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -71,15 +72,13 @@ func (d *decoder) unwrap(root *yaml.Node) {
 		return
 	}
 	for _, e := range list.Content {
-		given, kind := e, cds.NameOfType(typeURL(e))
+		kind := cds.NameOfType(typeURL(e))
 		if isList {
 			kind = clusterName
 		}
 		if kind != clusterName && kind != assignmentName {
-			if _, value := entry(e, typeKey); value != nil {
-				given = value
-			}
-			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describe(given))
+			_, given := entry(e, typeKey)
+			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describe(cmp.Or(given, e)))
 			continue
 		}
 		d.resources = append(d.resources, resource{e, kind == assignmentName})
