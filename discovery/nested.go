@@ -25,7 +25,7 @@ func (t *Target) Mechanisms(builder resolver.Builder, inner resolver.Target) ([]
 		return nil, fmt.Errorf("no source is registered for scheme %s", printable.Quote(inner.URL.Scheme))
 	}
 	nestedReader := registered.Reader().(*reader)
-	nestedTarget := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, readOptions: t.readOptions}
+	nestedTarget := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions}
 	nestedTarget.options.Program, nestedTarget.scope = nestedOptions(nestedReader.program, t.options.Program), options.Entry
 	read, mechanisms, err := nestedReader.read(nestedTarget)
 	if err != nil {

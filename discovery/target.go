@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/resolver"
 
@@ -32,7 +31,6 @@ type Target struct {
 	scope          options.Scope
 	query          url.Values
 	readParameters map[string]bool
-	readOptions    *sync.Map // keys: the types T of the source options that OwnOptions has read
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not

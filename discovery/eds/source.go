@@ -44,7 +44,6 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 		if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
 			return nil, err
 		}
-		cds.Reach(t)
 		mechanism.Source = clusterSource{s, t}
 	}
 	return []discovery.Mechanism{mechanism}, nil

@@ -195,4 +195,4 @@ func sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-const maxRetryTime = 145 * time.Second
+const maxRetryTime = 2 * time.Second

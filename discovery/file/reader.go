@@ -113,10 +113,11 @@ func (f *fileReader) read() {
 // fail publishes the reason why the file cannot be read. If the reason may be temporary, fail
 // schedules another attempt.
 func (f *fileReader) fail(err error) {
-	result := &content{err: err}
 	if isTemporary(err) {
 		f.file.Failed()
-	} else if f.last != nil && f.last.err != nil && f.last.err.Error() == err.Error() {
+	}
+	result := &content{err: err}
+	if f.last != nil && f.last.err != nil && f.last.err.Error() == err.Error() {
 		result = f.last
 	}
 	f.publish(result)

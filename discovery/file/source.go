@@ -34,7 +34,6 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
 		return nil, err
 	}
-	cds.Reach(t)
 	name, cluster := clusterfile.NameOf(path), t.Parameter("cluster")
 	if cluster != "" {
 		name = cluster

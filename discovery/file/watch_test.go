@@ -110,7 +110,7 @@ func TestInvalidEditIsLoggedOnce(t *testing.T) {
 	channel.expect(t, 1)
 
 	replace(t, path, "endpoints: [")
-	logged.Wait(t, testTimeout, path+":1:1: syntax error")
+	logged.Wait(t, testTimeout, path+":2:1: syntax error")
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestInvalidEditIsLoggedOnce(t *testing.T) {
 	replace(t, path, onePort(1))
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
-	if n := logged.Count(path + ":1:1: syntax error"); n != 1 {
+	if n := logged.Count(path + ":2:1: syntax error"); n != 1 {
 		t.Errorf("the syntax error was logged %d times, want once", n)
 	}
 	if len(channel.errors) != 0 {

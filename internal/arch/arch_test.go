@@ -237,7 +237,7 @@ var allowedModules = []string{
 	"github.com/envoyproxy/protoc-gen-validate",
 	"github.com/fsnotify/fsnotify",
 	"github.com/planetscale/vtprotobuf",
-	"go.yaml.in/yaml/v3",
+	"go.yaml.in/yaml/v4",
 	"golang.org/x/net",
 	"golang.org/x/sys",
 	"golang.org/x/text",

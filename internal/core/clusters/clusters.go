@@ -13,7 +13,6 @@ package clusters
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 const (
@@ -36,10 +35,8 @@ type Cluster struct {
 // Entry is one discovery mechanism of a resolved cluster.
 type Entry struct {
 	Name string
-	// Parent is the aggregate that contains the cluster, or "" for the first cluster. Index is the
-	// cluster's index among Parent's children.
+	// Parent is the aggregate that contains the cluster, or "" for the first cluster.
 	Parent string
-	Index  int
 	Err    error
 	// Waiting means that the cluster has not been received yet. When it is received, it may turn out
 	// to be an aggregate and be replaced by several entries.
@@ -92,19 +89,19 @@ func (r *resolution) visit(e Entry, path []string) {
 		return
 	case c == nil:
 		r.isFull, c = true, new(foundCluster)
-		e.Err = fmt.Errorf("cluster %s and those after it are ignored: there are more than %d clusters: %s", quote(e.Name), MaxClusters, formatPath(path, e.Name))
+		e.Err = fmt.Errorf("cluster %.100q and those after it are ignored: there are more than %d clusters: %s", e.Name, MaxClusters, formatPath(path, e.Name))
 	case slices.Contains(path, e.Name):
-		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), formatPath(path, e.Name))
+		e.Err = fmt.Errorf("cluster %.100q names itself: %s", e.Name, formatPath(path, e.Name))
 	case c.walked:
 		return
 	case c.depth > MaxDepth:
-		e.Err = fmt.Errorf("cluster %s is at depth %d, want at most %d: %s", quote(e.Name), c.depth, MaxDepth, formatPath(path, e.Name))
+		e.Err = fmt.Errorf("cluster %.100q is at depth %d, want at most %d: %s", e.Name, c.depth, MaxDepth, formatPath(path, e.Name))
 	case c.Err != nil:
-		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), namedBy(path), c.Err)
+		e.Err = fmt.Errorf("cluster %.100q%s: %w", e.Name, namedBy(path), c.Err)
 	case len(c.Children) > 0:
 		c.walked = true
-		for i, child := range c.Children {
-			r.visit(Entry{Name: child, Parent: e.Name, Index: i}, append(path, e.Name))
+		for _, child := range c.Children {
+			r.visit(Entry{Name: child, Parent: e.Name}, append(path, e.Name))
 		}
 		return
 	}
@@ -114,15 +111,14 @@ func (r *resolution) visit(e Entry, path []string) {
 }
 
 // formatPath shows the last part of a path, which may be longer than MaxDepth.
-func formatPath(path []string, name string) string {
-	var names []string
+func formatPath(path []string, name string) (text string) {
 	if n := len(path); n > MaxDepth {
-		path, names = path[n-MaxDepth:], []string{"…"}
+		path, text = path[n-MaxDepth:], "… -> "
 	}
-	for _, n := range append(slices.Clone(path), name) {
-		names = append(names, truncate(n))
+	for _, n := range path {
+		text += fmt.Sprintf("%.100s -> ", n)
 	}
-	return strings.Join(names, " -> ")
+	return fmt.Sprintf("%s%.100s", text, name)
 }
 
 func namedBy(path []string) string {
@@ -131,14 +127,4 @@ func namedBy(path []string) string {
 	}
 	last := len(path) - 1
 	return " (named by " + formatPath(path[:last], path[last]) + ")"
-}
-
-func quote(name string) string { return fmt.Sprintf("%q", truncate(name)) }
-
-func truncate(name string) string {
-	const maxLen = 100
-	if len(name) <= maxLen {
-		return name
-	}
-	return strings.ToValidUTF8(name[:maxLen], "") + "…"
 }

@@ -56,14 +56,15 @@ func (r *countingReceiver) lastOctets() (octets string) {
 func testThousandNames(t *testing.T, f func(r *countingReceiver, round func(last int, err error))) {
 	synctest.Test(t, func(t *testing.T) {
 		names := newLookups(1000)
-		s := newStrictSource(t, 1, nil, "192.0.2.1")
-		locality := &s.cluster.Answer.Priorities[0].Localities[0]
+		c := newStrictSource(t, 1, nil, "192.0.2.1").cluster
+		locality, byHost := &c.Answer.Priorities[0].Localities[0], make(map[string]*fakeLookup)
 		locality.Endpoints = nil
 		for i, name := range names {
 			host := fmt.Sprintf("n%d.test:1", i)
-			s.hosts, s.sources = append(s.hosts, host), append(s.sources, name)
+			byHost[host] = name
 			locality.Endpoints = append(locality.Endpoints, discovery.Endpoint{Addresses: []string{host}})
 		}
+		s := newStrict(c, func(host string) discovery.Source { return byHost[host] })
 		r := &countingReceiver{}
 		w, err := s.Start(flat.Receiver(r))
 		if err != nil {

@@ -59,13 +59,11 @@ func Resolve(first string, lookup func(name string) Known) *Graph {
 	entries, asked := clusters.Resolve(first, func(name string) clusters.Cluster {
 		k := lookup(name)
 		g.Known[name] = k
-		switch {
-		case k.Err != nil:
-			return clusters.Cluster{Err: k.Err}
-		case k.Cluster == nil:
-			return clusters.Cluster{Waiting: true}
+		c := clusters.Cluster{Err: k.Err, Waiting: k.Err == nil && k.Cluster == nil}
+		if k.Cluster != nil {
+			c.Children = k.Cluster.Children
 		}
-		return clusters.Cluster{Children: k.Cluster.Children}
+		return c
 	})
 	g.Asked = asked
 	for _, e := range entries {
@@ -92,29 +90,34 @@ func (m *Maker) Mechanisms(g *Graph) (mechanisms []discovery.Mechanism) {
 func (m *Maker) source(e Mechanism) discovery.Source {
 	switch {
 	case e.Waiting:
-		return m.fixed("waiting", func(r *discovery.Receiver) { r.Trying("waiting for the cluster") })
+		return m.reuse("waiting", 1, func() (discovery.Source, error) {
+			return reportSource(func(r *discovery.Receiver) { r.Trying("waiting for the cluster") }), nil
+		})
 	case e.Err != nil:
 		return m.failing(e.Err)
 	case e.NoEndpoints != nil:
 		return m.failing(e.NoEndpoints)
 	}
 	c := e.Cluster
-	// When another cluster is edited, the key and therefore the source stay the same, so the names are
-	// not looked up again.
-	content := fmt.Sprintf("%q %s", c.Name, c.Answer.Identity)
 	switch c.Kind {
 	case EDS:
-		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
+		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), 1, func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
-	case StrictDNS:
-		return m.reuse("strict "+content, func() (discovery.Source, error) { return m.strict(c), nil })
-	default:
-		return m.reuse("static "+content, func() (discovery.Source, error) { return static(c), nil })
 	}
+	// When another cluster is edited, the key and therefore the source stay the same, so the names are
+	// not looked up again.
+	return m.reuse(fmt.Sprintf("%d %q %s", c.Kind, c.Name, c.Answer.Identity), topology.Size(&c.Answer), func() (discovery.Source, error) {
+		if c.Kind == StrictDNS {
+			if s := newStrict(c, m.dns); len(s.hosts) > 0 {
+				return s, nil
+			}
+		}
+		return static(c), nil
+	})
 }
 
-func (m *Maker) reuse(key string, create func() (discovery.Source, error)) discovery.Source {
+func (m *Maker) reuse(key string, size int, create func() (discovery.Source, error)) discovery.Source {
 	if s, ok := m.current[key]; ok {
 		return s
 	}
@@ -124,35 +127,25 @@ func (m *Maker) reuse(key string, create func() (discovery.Source, error)) disco
 		if err != nil {
 			return m.failing(err)
 		}
-		s = &comparableSource{created}
+		s = &comparableSource{created, size}
 	}
 	m.current[key] = s
 	return s
 }
 
 // comparableSource wraps a source. A *comparableSource is comparable, whereas a source need not be.
-type comparableSource struct{ discovery.Source }
+type comparableSource struct {
+	discovery.Source
+	size int
+}
 
 // Size returns the number of endpoints, for the store that keeps the answers of idle channels.
-func (o *comparableSource) Size() int {
-	if sized, ok := o.Source.(interface{ Size() int }); ok {
-		return sized.Size()
-	}
-	return 1
-}
-
-// Reach marks the options that apply to the sources of clusters as used. Otherwise, they would be
-// reported as having no effect.
-func Reach(t *discovery.Target) {
-	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Mechanisms(nil, resolver.Target{URL: u}) // creates sources, but does not start them
-	}
-}
+func (o *comparableSource) Size() int { return o.size }
 
 // dns returns the source that looks up a DNS name. It uses the source of a failover target, because
 // this source supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
-	return m.reuse("dns "+host, func() (discovery.Source, error) {
+	return m.reuse("dns "+host, 1, func() (discovery.Source, error) {
 		list := (&url.URL{Scheme: "dns", Path: "/" + host}).String()
 		mechanisms, err := m.Target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: failover.Scheme, Path: "/" + list, RawPath: "/" + url.PathEscape(list)}})
 		if err != nil {
@@ -165,30 +158,23 @@ func (m *Maker) dns(host string) discovery.Source {
 // failing returns a source that fails with an error. An invalid cluster must fail only its own
 // discovery mechanism.
 func (m *Maker) failing(err error) discovery.Source {
-	return m.fixed("failing "+err.Error(), func(r *discovery.Receiver) { r.Fail(err) })
-}
-
-func (m *Maker) fixed(key string, report func(*discovery.Receiver)) discovery.Source {
-	return m.reuse(key, func() (discovery.Source, error) { return fixedSource{1, report}, nil })
+	return m.reuse("failing "+err.Error(), 1, func() (discovery.Source, error) {
+		return reportSource(func(r *discovery.Receiver) { r.Fail(err) }), nil
+	})
 }
 
 // static returns a source that sends the endpoints of a cluster. They are not sent again, because an
 // edited cluster gets a new source.
 func static(c *Cluster) discovery.Source {
-	return fixedSource{topology.Size(&c.Answer), func(r *discovery.Receiver) { _ = r.Update(c.Answer) }}
+	return reportSource(func(r *discovery.Receiver) { _ = r.Update(c.Answer) })
 }
 
-// fixedSource is a source that makes a single report.
-type fixedSource struct {
-	size   int
-	report func(*discovery.Receiver)
-}
+// reportSource is a source that makes a single report.
+type reportSource func(*discovery.Receiver)
 
-func (s fixedSource) Size() int { return s.size }
-
-func (s fixedSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	s.report(r)
+func (s reportSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s(r)
 	return discovery.Started{}, nil
 }
 
-func (fixedSource) Check(bool) error { return nil }
+func (reportSource) Check(bool) error { return nil }

@@ -35,9 +35,7 @@ func TestResolvedAddressesAreUnique(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, a := &answerRecorder{}, &fakeLookup{}
-				s := &strictSource{hosts: []string{"a.test:1"}}
-				s.sources = append(s.sources, a)
-				s.cluster = parseCluster(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+test.endpoints+`]}]}}`)
+				s := strictOf(t, a, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+test.endpoints+`]}]}}`)
 				w, err := s.Start(flat.Receiver(r))
 				if err != nil {
 					t.Fatal(err)

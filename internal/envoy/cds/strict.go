@@ -30,28 +30,27 @@ var (
 // strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an
 // endpoint with the weight of the name.
 type strictSource struct {
-	cluster *Cluster
-	hosts   []string
-	sources []discovery.Source
+	cluster  *Cluster
+	hosts    []string
+	sources  []discovery.Source
+	literals []string // addresses that need no lookup
 }
 
-func (m *Maker) strict(c *Cluster) discovery.Source {
-	s := &strictSource{cluster: c}
-	seen := make(map[string]bool)
-	eachEndpoint(&c.Answer, func(e discovery.Endpoint) {
-		if host := hostOf(e); host != "" && !seen[host] {
-			seen[host] = true
-			s.hosts, s.sources = append(s.hosts, host), append(s.sources, m.dns(host))
+func newStrict(c *Cluster, lookup func(host string) discovery.Source) *strictSource {
+	s, seen := &strictSource{cluster: c}, make(map[string]bool)
+	for _, p := range c.Answer.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				if host := hostOf(e); host == "" {
+					s.literals = append(s.literals, e.Addresses...)
+				} else if !seen[host] {
+					seen[host] = true
+					s.hosts, s.sources = append(s.hosts, host), append(s.sources, lookup(host))
+				}
+			}
 		}
-	})
-	if len(s.hosts) == 0 {
-		return static(c)
 	}
 	return s
-}
-
-func (s *strictSource) Size() int {
-	return len(s.hosts) + topology.Size(&s.cluster.Answer)
 }
 
 // hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
@@ -77,24 +76,21 @@ func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, host := range s.hosts {
 		initial[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
 	}
-	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, len(s.literalAddresses()) > 0)}
+	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, len(s.literals) > 0)}
 	for i, source := range s.sources {
 		p := &nameLookup{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
 		if err != nil { // the lookups of the other names must go on
 			p.fail(err)
-			started = discovery.Started{}
 		}
 		w.names = append(w.names, started)
 	}
 	w.events.Do(func() {
-		w.started = true
 		w.holdTimer.Start(&w.events, names.Hold, func() {
 			if w.set.Late() {
-				_ = w.publish()
+				w.publish()
 			}
 		})
-		_ = w.publish()
 	})
 	return discovery.Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
@@ -116,12 +112,11 @@ type strictSubscription struct {
 
 	events    serial.Serializer // guards the fields below
 	set       *names.Set
-	started   bool
 	force     bool // send the next answer even if it has not changed
 	holdTimer serial.Timer
 
 	lastUpdate time.Time
-	paceTimer  serial.Timer // sends the next answer
+	paceTimer  serial.Timer // sends the next answer, or the last one again
 	rejections int
 	lastLogged string
 }
@@ -155,9 +150,8 @@ type nameLookup struct {
 	index int
 }
 
-// update applies the result of a lookup. If the cluster's answer is sent at once, it returns the
-// channel's error. A result without addresses counts as a failure, because gRPC's DNS resolver
-// returns no addresses for a name that does not exist.
+// update applies the result of a lookup. A result without addresses counts as a failure, because
+// gRPC's DNS resolver returns no addresses for a name that does not exist.
 func (p *nameLookup) update(a discovery.Answer) error {
 	var addresses []string
 	for _, e := range a.Resolved {
@@ -169,16 +163,11 @@ func (p *nameLookup) update(a discovery.Answer) error {
 		p.fail(errNoAddresses)
 		return errNoAddresses
 	}
-	var result atomic.Pointer[error]
 	p.events.Run(func() {
 		if p.set.Found(p.index, addresses) || p.force {
-			err := p.publish()
-			result.Store(&err)
+			p.publish()
 		}
 	})
-	if err := result.Load(); err != nil {
-		return *err
-	}
 	return nil
 }
 
@@ -186,14 +175,32 @@ func (p *nameLookup) fail(err error) {
 	err = join.Stable(err)
 	p.events.Run(func() {
 		if p.set.Failed(p.index, err, time.Now()) || p.force {
-			_ = p.publish()
+			p.publish()
 		}
 	})
 }
 
-func (w *strictSubscription) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
+// These constants determine the minimum time between two answers. A cluster may have many names
+// whose lookups end within seconds, and each answer costs CPU time for every name.
+const (
+	fewNames     = 16                     // answers for at most fewNames names are not delayed
+	pausePerName = 100 * time.Microsecond // for each name; to build an answer takes about a thirtieth of this
+)
 
-func (w *strictSubscription) publishNow() error {
+// publish sends the current answer, at once or after the minimum time since the last one. If the
+// channel rejects it, publish tries again after a backoff.
+func (w *strictSubscription) publish() {
+	if w.closed.Load() || !w.set.Ready() {
+		return
+	}
+	if n := len(w.hosts); n > fewNames {
+		if wait := time.Until(w.lastUpdate.Add(time.Duration(n) * pausePerName)); wait > 0 {
+			if !w.paceTimer.Runs() {
+				w.paceTimer.Start(&w.events, wait, w.publish)
+			}
+			return
+		}
+	}
 	w.lastUpdate = time.Now()
 	w.paceTimer.Stop()
 	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
@@ -204,16 +211,20 @@ func (w *strictSubscription) publishNow() error {
 	answer, hasEndpoints := w.resolve(known)
 	if w.set.Fails(hasEndpoints) {
 		w.receiver.Fail(errors.New(flaws))
-		return nil
+		return
 	}
 	if flaws != "" && flaws != w.lastLogged {
 		logger.Warningf("cluster %q: %s; the other names are used", w.cluster.Name, printable.Text(flaws))
 	}
 	w.lastLogged = flaws
 	answer.Names = known
-	err := w.receiver.Update(answer)
-	w.force = err != nil
-	return err
+	w.force = false
+	if w.receiver.Update(answer) == nil {
+		w.rejections = 0
+		return
+	}
+	w.paceTimer.Start(&w.events, xnet.Backoff(w.rejections, rand.Float64()), w.publish)
+	w.rejections++
 }
 
 // resolve replaces each host name in the cluster by its addresses. An address that several names
@@ -222,7 +233,15 @@ func (w *strictSubscription) publishNow() error {
 func (s *strictSource) resolve(names map[string]discovery.Name) (answer discovery.Answer, hasEndpoints bool) {
 	answer = s.cluster.Answer
 	answer.Identity, answer.Empty = "", false
-	used := s.literalAddresses()
+	used := make(map[string]bool)
+	add := func(address string) (added bool) {
+		added = !used[address]
+		used[address] = true
+		return added
+	}
+	for _, address := range s.literals {
+		add(address)
+	}
 	answer.Priorities = slices.Clone(answer.Priorities)
 	for i, p := range answer.Priorities {
 		localities := slices.Clone(p.Localities)
@@ -236,9 +255,17 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 				}
 				for _, address := range names[host].Addresses {
 					address, problem := topology.CanonicalAddress(address)
-					if problem == "" && used.add(address) {
-						list, hasEndpoints = append(list, withAddress(e, address, used)), true
+					if problem != "" || !add(address) {
+						continue
 					}
+					found := e
+					found.Addresses = []string{address}
+					for _, additional := range e.Addresses[1:] {
+						if add(additional) {
+							found.Addresses = append(found.Addresses, additional)
+						}
+					}
+					list, hasEndpoints = append(list, found), true
 				}
 			}
 			localities[j].Endpoints = limitWeights(list)
@@ -246,49 +273,6 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 		answer.Priorities[i].Localities = localities
 	}
 	return answer, hasEndpoints
-}
-
-type addressSet map[string]bool
-
-func (t addressSet) add(address string) (added bool) {
-	added = !t[address]
-	t[address] = true
-	return added
-}
-
-func (s *strictSource) literalAddresses() addressSet {
-	taken := make(addressSet)
-	eachEndpoint(&s.cluster.Answer, func(e discovery.Endpoint) {
-		if hostOf(e) == "" {
-			for _, address := range e.Addresses {
-				taken[address] = true
-			}
-		}
-	})
-	return taken
-}
-
-func eachEndpoint(a *discovery.Answer, do func(discovery.Endpoint)) {
-	for _, p := range a.Priorities {
-		for _, l := range p.Localities {
-			for _, e := range l.Endpoints {
-				do(e)
-			}
-		}
-	}
-}
-
-// withAddress returns a copy of the endpoint with another first address. It omits additional
-// addresses that are in taken, and adds the others to taken.
-func withAddress(e discovery.Endpoint, address string, taken addressSet) discovery.Endpoint {
-	addresses := []string{address}
-	for _, additional := range e.Addresses[1:] {
-		if taken.add(additional) {
-			addresses = append(addresses, additional)
-		}
-	}
-	e.Addresses = addresses
-	return e
 }
 
 // limitWeights scales down the weights of a locality if their sum exceeds the limit. This can
@@ -306,43 +290,4 @@ func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
 		list[i].Weight = uint32(max(uint64(list[i].Weight)/divisor, 1))
 	}
 	return list
-}
-
-// These constants determine the minimum time between two answers. A cluster may have many names
-// whose lookups end within seconds, and each answer costs CPU time for every name.
-const (
-	fewNames     = 16                     // answers for at most fewNames names are not delayed
-	pausePerName = 100 * time.Microsecond // for each name; to build an answer takes about a thirtieth of this
-)
-
-// publish sends the current answer, at once or after the minimum time since the last one.
-func (w *strictSubscription) publish() error {
-	if !w.ready() {
-		return nil
-	}
-	if n := len(w.hosts); n > fewNames && !w.lastUpdate.IsZero() {
-		if wait := time.Until(w.lastUpdate.Add(time.Duration(n) * pausePerName)); wait > 0 {
-			w.publishAfter(wait)
-			return nil
-		}
-	}
-	return w.publishNow()
-}
-
-// publishAfter sends the answer after the wait. If the channel rejects it, publishAfter tries
-// again, because no caller can receive the error.
-func (w *strictSubscription) publishAfter(wait time.Duration) {
-	if w.paceTimer.Runs() {
-		return
-	}
-	w.paceTimer.Start(&w.events, wait, func() {
-		switch {
-		case !w.ready():
-		case w.publishNow() == nil:
-			w.rejections = 0
-		default:
-			w.publishAfter(xnet.Backoff(w.rejections, rand.Float64()))
-			w.rejections++
-		}
-	})
 }

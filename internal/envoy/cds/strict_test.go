@@ -50,19 +50,21 @@ func newLookups(n int) []*fakeLookup {
 // with the IP addresses in literals.
 func newStrictSource(t *testing.T, weight int, names []*fakeLookup, literals ...string) *strictSource {
 	t.Helper()
-	s := &strictSource{}
 	var list []string
-	for i, name := range names {
-		host := fmt.Sprintf("%c.test", 'a'+i)
-		list = append(list, host)
-		s.hosts, s.sources = append(s.hosts, host+":1"), append(s.sources, name)
+	for i := range names {
+		list = append(list, fmt.Sprintf("%c.test", 'a'+i))
 	}
 	var endpoints []string
 	for _, host := range append(list, literals...) {
 		endpoints = append(endpoints, `{"endpoint":{"address":{"socketAddress":{"address":"`+host+`","portValue":1}}}}`)
 	}
-	s.cluster = parseCluster(t, fmt.Sprintf(`{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":%d,"lbEndpoints":[%s]}]}}`, weight, strings.Join(endpoints, ",")))
-	return s
+	c := parseCluster(t, fmt.Sprintf(`{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":%d,"lbEndpoints":[%s]}]}}`, weight, strings.Join(endpoints, ",")))
+	return newStrict(c, func(host string) discovery.Source { return names[host[0]-'a'] })
+}
+
+func strictOf(t *testing.T, lookup discovery.Source, cluster string) *strictSource {
+	t.Helper()
+	return newStrict(parseCluster(t, cluster), func(string) discovery.Source { return lookup })
 }
 
 func parseCluster(t *testing.T, text string) *Cluster {
@@ -198,8 +200,7 @@ func TestPendingNameDoesNotDelayOtherNames(t *testing.T) {
 func TestPendingNameDoesNotDelayAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &answerRecorder{}, &fakeLookup{}
-		s := &strictSource{hosts: []string{"a.test:1"}, sources: []discovery.Source{name}}
-		s.cluster = parseCluster(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[
+		s := strictOf(t, name, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[
 			{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}},
 			{"endpoint":{"address":{"socketAddress":{"address":"192.0.2.1","portValue":1}}}}]}]}}`)
 		w, err := s.Start(flat.Receiver(r))

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -28,12 +28,11 @@ import (
 //	load_balancing_policy: {policies: [{typed_extension_config: …ANY}, …]} -> policies[0]
 //	typed_extension_protocol_options: {http: ANY, …}                       -> its entry
 type decoder struct {
-	path     string
-	root     *yaml.Node // has a list of clusters
-	isSingle bool       // the file has a single ClusterLoadAssignment instead
-	problems messages.Invalid
+	path      string
+	resources []resource
+	isSingle  bool // the file has a single ClusterLoadAssignment
+	problems  messages.Invalid
 
-	hasUnread bool // some Any has a type that we do not read
 	leavesOut bool
 	notes     messages.Invalid // what is left out
 }
@@ -56,8 +55,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because prot
 		return d.any(node, packed)
 	}
 	given := make(map[protoreflect.FieldNumber]*yaml.Node)
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
+	for key, value := range pairs(node) {
 		if key.Value == typeKey { // only an Any needs it
 			if want := m.Descriptor().FullName(); d.checkKind(value, yaml.ScalarNode) && cds.NameOfType(value.Value) != want {
 				d.add(value, "want the type type.googleapis.com/%s, got %s", want, describe(value))
@@ -121,49 +119,43 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 // set sets a field. All map fields in Envoy's protos have string keys.
 func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (because protoreflect.FullName) {
 	switch {
-	case field.IsList():
-		return d.setList(node, m, field)
-	case isLeaf(field), field.IsMap() && isLeaf(field.MapValue()):
-		if v, ok := d.leaf(node, m, field); ok {
+	case field.IsList() && d.checkKind(node, yaml.SequenceNode):
+		list := m.Mutable(field).List()
+		for _, element := range node.Content {
+			v, unread := d.value(element, m, field, list.NewElement())
+			if d.leaveOut(element, unread) {
+				because = unread
+			} else if v.IsValid() {
+				list.Append(v)
+			}
+		}
+		if list.Len() > 0 {
+			because = ""
+		}
+	case field.IsMap() && d.checkKind(node, yaml.MappingNode):
+		entries := m.Mutable(field).Map()
+		for key, value := range pairs(node) {
+			v, unread := d.value(value, m, field, entries.NewValue())
+			if !d.leaveOut(key, unread) && v.IsValid() {
+				entries.Set(protoreflect.ValueOfString(key.Value).MapKey(), v)
+			}
+		}
+	case !field.IsList() && !field.IsMap():
+		var v protoreflect.Value
+		if v, because = d.value(node, m, field, m.NewField(field)); v.IsValid() {
 			m.Set(field, v)
 		}
-	case !field.IsMap():
-		return d.message(node, m.Mutable(field).Message())
-	case d.checkKind(node, yaml.MappingNode):
-		entries := m.Mutable(field).Map()
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			key := protoreflect.ValueOfString(node.Content[i].Value).MapKey()
-			if d.leaveOut(node.Content[i], d.message(node.Content[i+1], entries.Mutable(key).Message())) {
-				entries.Clear(key)
-			}
-		}
-	}
-	return ""
-}
-
-func (d *decoder) setList(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (because protoreflect.FullName) {
-	if !d.checkKind(node, yaml.SequenceNode) {
-		return ""
-	}
-	list := m.Mutable(field).List()
-	for _, element := range node.Content {
-		if isLeaf(field) {
-			if v, ok := d.leaf(element, m, field); ok {
-				list.Append(v.List().Get(0))
-			}
-			continue
-		}
-		v := list.NewElement()
-		if unread := d.message(element, v.Message()); d.leaveOut(element, unread) {
-			because = unread
-		} else {
-			list.Append(v)
-		}
-	}
-	if list.Len() > 0 {
-		return ""
 	}
 	return because
+}
+
+// value decodes a value of a field, or of an element or an entry of the field. empty is such a value.
+func (d *decoder) value(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor, empty protoreflect.Value) (v protoreflect.Value, because protoreflect.FullName) {
+	if isLeaf(elementOf(field)) {
+		return d.leaf(node, m, field), ""
+	}
+	because = d.message(node, empty.Message())
+	return empty, because
 }
 
 // leaveOut reports whether something is left out because of an Any of a type, and notes it.
@@ -185,7 +177,7 @@ func (d *decoder) any(node *yaml.Node, to *anypb.Any) (because protoreflect.Full
 	case !strings.Contains(url, "/") || !cds.NameOfType(url).IsValid():
 		d.add(node, `want a message with its type, such as {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a, b]}, got %s`, describe(node))
 	case t == nil:
-		to.TypeUrl, d.hasUnread = url, true
+		to.TypeUrl = url
 		if d.leavesOut {
 			return cds.NameOfType(url)
 		}
@@ -215,34 +207,53 @@ func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf" && field.Message().Name() != "Any"
 }
 
-// leaf decodes the value of a field, or one element if the field is a list. For a list field, it
-// returns a list with this element.
-func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	if value, ok := decodePlain(node, field); ok {
-		return value, true
+// elementOf returns what describes the entries of a map. A list and its elements have one descriptor.
+func elementOf(field protoreflect.FieldDescriptor) protoreflect.FieldDescriptor {
+	if field.IsMap() {
+		return field.MapValue()
 	}
-	want := expected(field)
-	if isNumber(field) && ambiguousNumber.MatchString(node.Value) {
-		want += " in decimal"
-	} else if value, ok := decodeJSON(node, m.New(), field); ok {
-		return value, true
-	}
-	d.add(node, "%s: want %s, got %s", field.Name(), want, describe(node))
-	return protoreflect.Value{}, false
+	return field
 }
 
-func decodeJSON(node *yaml.Node, scratch protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	var value any
-	if err := node.Decode(&value); err != nil {
-		return protoreflect.Value{}, false
+// leaf decodes a value for which isLeaf is true. It returns an invalid value after a mistake.
+func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) protoreflect.Value {
+	element := elementOf(field)
+	if v := decodePlain(node, element); v.IsValid() {
+		return v
 	}
-	if field.IsList() {
+	want := expected(element)
+	if isNumber(element) && ambiguousNumber.MatchString(node.Value) {
+		want += " in decimal"
+	} else if v := decodeJSON(node, m.New(), field); v.IsValid() {
+		return v
+	}
+	d.add(node, "%s: want %s, got %s", field.Name(), want, describe(node))
+	return protoreflect.Value{}
+}
+
+func decodeJSON(node *yaml.Node, scratch protoreflect.Message, field protoreflect.FieldDescriptor) (v protoreflect.Value) {
+	var value any
+	if node.Load(&value) != nil {
+		return v
+	}
+	switch {
+	case field.IsList():
 		value = []any{value}
+	case field.IsMap():
+		value = map[string]any{"": value}
 	}
 	encoded, err := json.Marshal(map[string]any{field.JSONName(): value})
 	if err == nil {
 		err = protojson.Unmarshal(encoded, scratch.Interface())
 	}
-	isZero := !scratch.Has(field) // for most fields, this is the same as unset
-	return scratch.Get(field), err == nil && (!isZero || !field.HasPresence() && !field.IsList() && !field.IsMap())
+	switch v := scratch.Get(field); {
+	case err != nil:
+	case field.IsList():
+		return v.List().Get(0)
+	case field.IsMap():
+		return v.Map().Get(protoreflect.ValueOfString("").MapKey())
+	case scratch.Has(field) || !field.HasPresence(): // for most fields, zero is the same as unset
+		return v
+	}
+	return v
 }

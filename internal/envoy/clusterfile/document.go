@@ -49,9 +49,8 @@ func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if d.leavesOut = d.hasUnread; d.leavesOut {
-		d.decode(doc)
-	}
+	d.leavesOut = true
+	d.decode(doc)
 	return doc, empty, d.notes.Err(), nil
 }
 
@@ -75,8 +74,8 @@ func (d *Document) check() (empty, err error) {
 		noEndpoints.Merge("", d.clusters[name].NoEndpoints)
 		for _, e := range cds.Resolve(name, d.Find).List {
 			// Another file may have a missing cluster, and the error of an invalid one is known.
-			c := d.clusters[e.Name]
-			if at, ok := d.reference(e); ok && e.Err != nil && c != nil && c.Err == nil && !seen[at] {
+			known, ok := d.clusters[e.Name]
+			if at := d.references[reference{e.Parent, e.Name}]; ok && e.Err != nil && known.Err == nil && !seen[at] {
 				seen[at] = true
 				invalid.AddAt(at, "%v", e.Err)
 			}
@@ -90,21 +89,24 @@ func (d *Document) check() (empty, err error) {
 
 // Read returns the content of the file at path, which must not exceed MaxSize. It returns an error
 // for a pipe, because opening a pipe would block until there is a writer.
-func Read(path string) ([]byte, error) {
+func Read(path string) (data []byte, err error) {
+	defer func() {
+		if e, ok := errors.AsType[*os.PathError](err); ok { // says which call failed, which is of no interest
+			err = fmt.Errorf("%s: %w", path, e.Err)
+		}
+	}()
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
+		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory, want an endpoints file", path)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: is not a regular file", path)
-	case info.Size() > MaxSize:
-		return nil, tooLarge(path, info.Size())
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	return readAll(f, path)
@@ -112,26 +114,10 @@ func Read(path string) ([]byte, error) {
 
 func readAll(r io.Reader, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
-	}
 	if len(data) > MaxSize {
-		return nil, tooLarge(path, int64(len(data)))
+		return nil, fmt.Errorf("%s: has more than %d bytes (16 MiB)", path, MaxSize)
 	}
-	return data, nil
-}
-
-func tooLarge(path string, size int64) error {
-	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
-}
-
-// reason returns the cause of an error from package os, which unlike the error does not contain the
-// path.
-func reason(err error) error {
-	if e, ok := errors.AsType[*os.PathError](err); ok {
-		return e.Err
-	}
-	return err
+	return data, err
 }
 
 // Document is the content of a well-formed file. It must not be modified.
@@ -142,19 +128,14 @@ type Document struct {
 	Clusters []*clusterv3.Cluster
 
 	path     string
-	names    []string // of the clusters, in the order of the file
-	clusters map[string]*cluster
+	names    []string             // of the clusters, in the order of the file
+	clusters map[string]cds.Known // whose errors and notes have positions
+
+	references map[reference]messages.Position
 }
 
-// cluster is one of the clusters in a file. Its errors and notes have positions.
-type cluster struct {
-	cds.Known
-	references []messages.Position // of the children of an aggregate
-}
-
-func (d *Document) add(name string, c *cluster) {
-	d.names, d.clusters[name] = append(d.names, name), c
-}
+// reference is the name of a cluster among the children of an aggregate.
+type reference struct{ parent, child string }
 
 // Names returns the names of the clusters, in the order of the file.
 func (d *Document) Names() []string { return d.names }
@@ -196,8 +177,8 @@ func (d *Document) quotedNames() string {
 
 // Find returns the state of a cluster. All callers share the result.
 func (d *Document) Find(name string) cds.Known {
-	if c := d.clusters[name]; c != nil {
-		return c.Known
+	if known, ok := d.clusters[name]; ok {
+		return known
 	}
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
@@ -215,9 +196,9 @@ func (d *Document) Check(name string) error {
 func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 	g = cds.Resolve(name, d.Find)
 	for i, e := range g.List {
-		at, ok := d.reference(e)
-		switch c := d.clusters[e.Name]; {
-		case e.Err == nil || c != nil && c.Err != nil:
+		at, ok := d.references[reference{e.Parent, e.Name}]
+		switch {
+		case e.Err == nil || d.clusters[e.Name].Err != nil:
 		case ok:
 			g.List[i].Err = fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
 		default:
@@ -231,12 +212,4 @@ func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 		}
 	}
 	return g, all.Err()
-}
-
-// reference returns the position at which an aggregate refers to a mechanism's cluster.
-func (d *Document) reference(e cds.Mechanism) (at messages.Position, ok bool) {
-	if parent := d.clusters[e.Parent]; parent != nil && e.Index < len(parent.references) {
-		return parent.references[e.Index], true
-	}
-	return at, false
 }

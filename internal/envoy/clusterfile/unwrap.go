@@ -1,13 +1,17 @@
 package clusterfile
 
 import (
+	"cmp"
+	"slices"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	yaml "go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var (
@@ -24,82 +28,67 @@ var foreignKeys = map[string]string{
 		`or of what it has under "endpoint_config:", in one that begins with "resources:"`,
 }
 
-// unwrap makes a list of clusters of everything that a file may have. The nodes keep their positions.
+// resource is a Cluster, or the load_assignment of a STATIC one.
+type resource struct {
+	node         *yaml.Node
+	isAssignment bool
+}
+
+// unwrap finds the resources in everything that a file may have.
 //
-//	resources: [{"@type": …Cluster}, …]                -> clusters: [{…}, …]
-//	{"@type": …Cluster, …}                             -> clusters: [{…}]
-//	resources: [{"@type": …ClusterLoadAssignment}, …]  -> clusters: [{name: …, type: STATIC, load_assignment: {…}}, …]
-//	{endpoints: …}                                     -> clusters: [{name: …, type: STATIC, load_assignment: {…}}]
-func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
+//	clusters: [{…}, …]
+//	resources: [{"@type": …Cluster}, …]  or  [{"@type": …ClusterLoadAssignment}, …]
+//	{"@type": …Cluster, …}
+//	{endpoints: …}  with or without its type, ClusterLoadAssignment
+func (d *decoder) unwrap(root *yaml.Node) {
 	if root.Kind == yaml.SequenceNode {
 		d.add(root, `want a mapping, got a list: clusters go under "clusters:", and resources that each have an "@type" under "resources:"`)
-		return root
+		return
 	}
 	for name, text := range foreignKeys {
 		if key, _ := entry(root, name); key != nil {
 			d.add(key, "%s", text)
-			return root
+			return
 		}
 	}
-	if key, _ := entry(root, "clusters"); key != nil {
-		return root
+	key, list := entry(root, "clusters")
+	isList := key != nil
+	if !isList {
+		key, list = entry(root, "resources")
 	}
-	at, elements := root, []*yaml.Node{root}
-	key, value := entry(root, "resources")
+	if key == nil {
+		d.isSingle = cds.NameOfType(typeURL(root)) != clusterName
+		d.resources = []resource{{root, d.isSingle}}
+		return
+	}
+	for other := range pairs(root) {
+		if !isList {
+			_ = d.field(other, responseFields) // which have no effect in a file
+		} else if other.Value != "clusters" {
+			d.add(other, "%s is given together with clusters, want nothing else in such a file", printable.Quote(other.Value))
+		}
+	}
+	if !d.checkKind(list, yaml.SequenceNode) {
+		return
+	}
+	for _, e := range list.Content {
+		kind := cds.NameOfType(typeURL(e))
+		if isList {
+			kind = clusterName
+		}
+		if kind != clusterName && kind != assignmentName {
+			_, given := entry(e, typeKey)
+			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describe(cmp.Or(given, e)))
+			continue
+		}
+		d.resources = append(d.resources, resource{e, kind == assignmentName})
+	}
+	first := slices.IndexFunc(d.resources, func(r resource) bool { return r.isAssignment })
+	d.isSingle = first == 0 && len(d.resources) == 1
 	switch {
-	case key != nil:
-		for i := 0; i < len(root.Content); i += 2 {
-			_ = d.field(root.Content[i], responseFields) // which have no effect in a file
-		}
-		if !d.checkKind(value, yaml.SequenceNode) {
-			return root
-		}
-		at, elements = key, value.Content
-	case cds.NameOfType(typeURL(root)) != clusterName:
-		return d.listOf(at, nil, elements)
+	case len(list.Content) == 0:
+		d.add(key, "the list of %s is empty", key.Value)
+	case first >= 0 && slices.ContainsFunc(d.resources, func(r resource) bool { return !r.isAssignment }):
+		d.add(d.resources[first].node, "a ClusterLoadAssignment is given together with a Cluster, want resources of one type")
 	}
-	var assignments, clusters []*yaml.Node
-	for _, e := range elements {
-		switch cds.NameOfType(typeURL(e)) {
-		case clusterName:
-			clusters = append(clusters, e)
-		case assignmentName:
-			assignments = append(assignments, e)
-		default:
-			given := e
-			if _, value := entry(e, typeKey); value != nil {
-				given = value
-			}
-			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describe(given))
-		}
-	}
-	switch {
-	case len(assignments) > 0 && len(clusters) > 0:
-		d.add(assignments[0], "a ClusterLoadAssignment is given together with a Cluster, want resources of one type")
-	case len(elements) == 0:
-		d.add(at, "the list of resources is empty")
-	}
-	return d.listOf(at, clusters, assignments)
-}
-
-// listOf returns a list of clusters, in which each assignment is a cluster.
-func (d *decoder) listOf(at *yaml.Node, clusters, assignments []*yaml.Node) *yaml.Node {
-	d.isSingle = len(assignments) == 1
-	for _, a := range assignments {
-		c := mapping(a, "load_assignment", a)
-		c.Content = append(c.Content, mapping(a, "type", scalar(a, "STATIC")).Content...)
-		if key, value := entry(a, "cluster_name"); key != nil && value.ShortTag() == "!!str" {
-			c.Content = append(c.Content, mapping(key, "name", value).Content...)
-		}
-		clusters = append(clusters, c)
-	}
-	return mapping(at, "clusters", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: clusters, Line: at.Line, Column: at.Column})
-}
-
-func mapping(at *yaml.Node, key string, value *yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{scalar(at, key), value}, Line: at.Line, Column: at.Column}
-}
-
-func scalar(at *yaml.Node, value string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
 }

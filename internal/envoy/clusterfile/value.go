@@ -7,31 +7,26 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	yaml "go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-
-	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// decodePlain decodes a string, a uint32 or a UInt32Value in its usual form. It returns false for
-// other values. Most values of a large file have the usual form, and decoding them through JSON
+// decodePlain decodes a string, a uint32 or a UInt32Value in its usual form. It returns an invalid
+// value for others. Most values of a large file have the usual form, and decoding them through JSON
 // would take ten times as long.
-func decodePlain(node *yaml.Node, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	if node.Kind != yaml.ScalarNode || field.IsList() || field.IsMap() {
-		return protoreflect.Value{}, false
-	}
-	if field.Kind() == protoreflect.StringKind {
-		return protoreflect.ValueOfString(node.Value), node.ShortTag() == "!!str" && utf8.ValidString(node.Value)
-	}
+func decodePlain(node *yaml.Node, field protoreflect.FieldDescriptor) (v protoreflect.Value) {
+	isNumber := isNumber(field) && node.ShortTag() == "!!int" && !ambiguousNumber.MatchString(node.Value)
 	n, err := strconv.ParseUint(node.Value, 10, 32)
 	switch {
-	case err != nil || !isNumber(field) || node.ShortTag() != "!!int" || ambiguousNumber.MatchString(node.Value):
-		return protoreflect.Value{}, false
+	case field.Kind() == protoreflect.StringKind && node.ShortTag() == "!!str" && utf8.ValidString(node.Value):
+		return protoreflect.ValueOfString(node.Value)
+	case !isNumber || err != nil:
+		return v
 	case field.Message() != nil:
-		return protoreflect.ValueOfMessage(wrapperspb.UInt32(uint32(n)).ProtoReflect()), true
+		return protoreflect.ValueOfMessage(wrapperspb.UInt32(uint32(n)).ProtoReflect())
 	}
-	return protoreflect.ValueOfUint32(uint32(n)), true
+	return protoreflect.ValueOfUint32(uint32(n))
 }
 
 // ambiguousNumber matches numbers whose value depends on the version of YAML, such as 0443.
@@ -51,8 +46,6 @@ var fieldRanges = map[protoreflect.FullName]string{
 // expected describes the values of a field.
 func expected(field protoreflect.FieldDescriptor) string {
 	switch ranged, ok := fieldRanges[field.FullName()]; {
-	case field.IsMap():
-		return "a mapping to " + expected(field.MapValue())
 	case ok:
 		return "a whole number from " + ranged
 	case isNumber(field):
@@ -75,35 +68,6 @@ func expected(field protoreflect.FieldDescriptor) string {
 	return fmt.Sprintf("a value of the type %s", field.Kind())
 }
 
-func kindName(kind yaml.Kind) string {
-	switch kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	}
-	return "a single value"
-}
-
-func describe(node *yaml.Node) string {
-	switch {
-	case isNull(node):
-		return "nothing"
-	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str":
-		return printable.Quote(node.Value)
-	case node.Kind == yaml.ScalarNode:
-		return printable.Line(node.Value, maxShown)
-	}
-	return kindName(node.Kind)
-}
-
-func isNull(node *yaml.Node) bool {
-	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
-}
-
-// maxShown limits what errors show of a name or a value.
-const maxShown = 100
-
 // notSuggested lists the fields that suggest omits, because they are rejected or have no effect.
 var notSuggested = map[protoreflect.Name]bool{
 	"named_endpoints": true, "overprovisioning_factor": true, "endpoint_stale_after": true, "weighted_priority_health": true,
@@ -114,24 +78,23 @@ var notSuggested = map[protoreflect.Name]bool{
 // suggest returns the end of an error about an unknown field. It names the field whose name is most
 // similar, or all fields if none is similar.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
-	camelCase := strings.ToLower(name) != name
-	best, bestDistance := "", len(name)/3+1
+	best, smallest := "", len(name)/3+1
 	var all []string
 	for i := range fields.Len() {
+		candidate := fields.Get(i).TextName()
 		if notSuggested[fields.Get(i).Name()] {
 			continue
 		}
-		candidate := fields.Get(i).TextName()
-		if camelCase {
+		if strings.ToLower(name) != name {
 			candidate = fields.Get(i).JSONName()
 		}
 		all = append(all, candidate)
-		distance := editDistance(name, candidate)
+		difference := max(len(name), len(candidate)) - shared(name, candidate)
 		if len(name) > 3 && strings.Contains(candidate, name) {
-			distance = min(distance, 1)
+			difference = min(difference, 1)
 		}
-		if distance <= bestDistance && (best == "" || distance < bestDistance) {
-			best, bestDistance = candidate, distance
+		if difference < smallest || difference == smallest && best == "" {
+			best, smallest = candidate, difference
 		}
 	}
 	if best != "" {
@@ -140,23 +103,14 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	return ", want one of " + strings.Join(all, ", ")
 }
 
-// editDistance returns the Levenshtein distance between the first maxShown bytes of a, and b.
-func editDistance(a, b string) int {
-	a = a[:min(len(a), maxShown)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// shared returns the length of what two names have in common at their beginnings and ends.
+func shared(a, b string) int {
+	limit, begin, end := min(len(a), len(b)), 0, 0
+	for begin < limit && a[begin] == b[begin] {
+		begin++
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
+	for begin+end < limit && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
 	}
-	return row[len(b)]
+	return begin + end
 }

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"time"
-
-	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 const (
@@ -38,8 +35,7 @@ type File struct {
 	size            int64       // the size at the last time when the file seemed complete; at first, the initial size
 	due             time.Time   // when to read the file; zero if it need not be read
 	readTwice       bool        // the modification time may hide a change
-	attempts        int
-	unfinishedSince time.Time // when the file began to change, or zero; Look adds an hour to limit its errors
+	unfinishedSince time.Time   // when the file began to change, or zero; Look adds an hour to limit its errors
 }
 
 // NewFile returns a File for path, which need not exist. The file is due once it seems complete.
@@ -69,7 +65,7 @@ func (f *File) Look() (due bool, err error) {
 }
 
 func (f *File) changed(info fs.FileInfo, now time.Time) {
-	f.due, f.attempts, f.since = now, 0, now
+	f.due, f.since = now, now
 	f.readTwice = f.looked || info == nil || now.Sub(info.ModTime()) < reliableAge
 	if info != nil && (f.seen == nil || !os.SameFile(f.seen, info)) {
 		f.size = info.Size()
@@ -126,11 +122,8 @@ func (f *File) Next() time.Time { return f.due }
 // Again makes the file due at the next Look at which it seems complete.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file could not be read. It is due again after a backoff.
-func (f *File) Failed() {
-	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
-	f.attempts++
-}
+// Failed records that the file could not be read. It is due again after pause.
+func (f *File) Failed() { f.due = time.Now().Add(pause) }
 
 // Read records that the file was read. If the file has changed since Look, Read returns false,
 // because the content may be a mixture of two versions. The file must then be read again.
@@ -139,7 +132,7 @@ func (f *File) Read() bool {
 		f.Again()
 		return false
 	}
-	if f.attempts = 0; f.readTwice {
+	if f.readTwice {
 		f.readTwice, f.due = false, time.Now().Add(clockResolution)
 	}
 	return true

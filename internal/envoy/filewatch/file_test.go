@@ -52,7 +52,7 @@ func awaitDue(t *testing.T, f *File) {
 }
 
 // A file that changes while it is read must be read again once it is complete. A file that cannot be
-// read must be read again after a backoff.
+// read must be read again after a pause.
 func TestUnsuccessfulReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")
@@ -68,8 +68,8 @@ func TestUnsuccessfulReads(t *testing.T) {
 			t.Error("the removal was not detected")
 		}
 		f.Failed()
-		if delay := time.Until(f.Next()); delay < 800*time.Millisecond || delay > 1200*time.Millisecond {
-			t.Errorf("the file is due again in %v, want 1 s ±20%%", delay)
+		if delay := time.Until(f.Next()); delay != pause {
+			t.Errorf("the file is due again in %v, want %v", delay, pause)
 		}
 		if due, _ := f.Look(); due {
 			t.Error("the file is due again immediately")

@@ -12,49 +12,25 @@ import (
 // number of notifiers to 128 per user. The fsnotify.Watcher exists while there is a Watcher.
 //
 // The goroutine that receives events must never wait for a call of fsnotify: such a call may hold a
-// lock until that goroutine has received an error. It therefore never locks fsnotifyMu, which is
-// held during calls of fsnotify.
+// lock until that goroutine has received an error. It therefore locks nothing.
 type notifier struct {
-	fsnotifyMu sync.Mutex // held during calls of fsnotify; locked before mu
-	watcher    *fsnotify.Watcher
-
-	mu   sync.Mutex
-	dirs map[*Watcher]watchedDirs
+	mu      sync.Mutex // held during calls of fsnotify
+	watcher *fsnotify.Watcher
+	dirs    sync.Map // of each *Watcher: its directories, a map[string]bool
 }
 
-// watchedDirs has directories. The value is the name of the only entry that matters, or "" if every
-// entry does.
-type watchedDirs map[string]string
-
-var system = notifier{dirs: make(map[*Watcher]watchedDirs)}
+var system notifier
 
 // watch replaces the directories that the system watches for w, which needs none if dirs is nil. If
 // the system allows no fsnotify.Watcher now, the next call tries again.
-func (n *notifier) watch(w *Watcher, dirs watchedDirs) {
-	n.fsnotifyMu.Lock()
-	defer n.fsnotifyMu.Unlock()
+func (n *notifier) watch(w *Watcher, dirs map[string]bool) {
 	n.mu.Lock()
-	before, used := n.dirs[w], make(watchedDirs)
-	if n.dirs[w] = dirs; dirs == nil {
-		delete(n.dirs, w)
+	defer n.mu.Unlock()
+	before, _ := n.dirs.Swap(w, dirs)
+	if dirs == nil {
+		n.dirs.Delete(w)
 	}
-	if maps.Equal(before, dirs) {
-		before = nil
-	} else {
-		for _, dirs := range n.dirs {
-			maps.Copy(used, dirs)
-		}
-	}
-	last := len(n.dirs) == 0
-	n.mu.Unlock()
-	switch {
-	case n.watcher == nil && last:
-		return
-	case last:
-		_ = n.watcher.Close()
-		n.watcher = nil
-		return
-	case n.watcher == nil:
+	if n.watcher == nil && dirs != nil {
 		watcher, err := fsnotify.NewWatcher()
 		if err != nil {
 			return
@@ -67,13 +43,27 @@ func (n *notifier) watch(w *Watcher, dirs watchedDirs) {
 		// ended the watch without an event, for example because a file system was unmounted.
 		_ = n.watcher.Add(dir)
 	}
-	for dir := range before {
-		if _, ok := used[dir]; !ok {
+	if before, _ := before.(map[string]bool); n.watcher == nil || dirs != nil && maps.Equal(before, dirs) {
+		return
+	}
+	used, last := make(map[string]bool), true
+	n.dirs.Range(func(_, dirs any) bool {
+		maps.Copy(used, dirs.(map[string]bool))
+		last = false
+		return true
+	})
+	for _, dir := range n.watcher.WatchList() {
+		if !used[dir] {
 			_ = n.watcher.Remove(dir)
 		}
 	}
+	if last {
+		_ = n.watcher.Close()
+		n.watcher = nil
+	}
 }
 
+// run wakes the Watchers that a change in a directory may concern, or all if events were lost.
 func (n *notifier) run(notify *fsnotify.Watcher) {
 	for {
 		changed := ""
@@ -89,22 +79,14 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 			}
 			logger.Infof("watching files: %v", err)
 		}
-		n.wake(changed)
-	}
-}
-
-// wake wakes the Watchers that a change at a path may concern. If the path is "", events were lost.
-func (n *notifier) wake(path string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for w, dirs := range n.dirs {
-		name, ok := dirs[filepath.Dir(path)]
-		_, isDir := dirs[path]
-		if path == "" || isDir || ok && (name == "" || name == filepath.Base(path)) {
-			select {
-			case w.wake <- struct{}{}:
-			default:
+		n.dirs.Range(func(w, of any) bool {
+			if dirs := of.(map[string]bool); changed == "" || dirs[changed] || dirs[filepath.Dir(changed)] {
+				select {
+				case w.(*Watcher).wake <- struct{}{}:
+				default:
+				}
 			}
-		}
+			return true
+		})
 	}
 }

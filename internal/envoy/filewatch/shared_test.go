@@ -24,8 +24,15 @@ func TestUnusedDirectoryIsUnwatched(t *testing.T) {
 	write(t, path, "1")
 	waitForNotice(t, one, "the file comes")
 	one.Close()
-	if len(system.dirs) != 0 || system.watcher != nil {
-		t.Errorf("%d watchers remain", len(system.dirs))
+	if system.watcher != nil {
+		t.Errorf("the system still watches %v", system.watcher.WatchList())
+	}
+}
+
+func TestWatcherWithoutDirectoriesIsClosed(t *testing.T) {
+	New(Options{}, filepath.Join(t.TempDir(), "none", "a")).Close()
+	if system.watcher != nil {
+		t.Error("the system's notifications were not ended")
 	}
 }
 

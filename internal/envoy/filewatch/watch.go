@@ -73,37 +73,24 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) bool {
 	return true
 }
 
-// updateWatches makes the system watch the directories of the paths. It must be called before the
+// updateWatches makes the system watch the directories of the paths, and what they lead to. It must be called before the
 // paths are read; otherwise, changes may be missed. A change further up, such as another target of
 // a link to a directory, is found by polling.
 func (w *Watcher) updateWatches() {
 	if w.options.PollOnly {
 		return
 	}
-	dirs := make(watchedDirs)
+	dirs := make(map[string]bool)
 	for _, path := range w.paths {
-		dirs.add(path)
-	}
-	system.watch(w, dirs)
-}
-
-// add adds the directory of a path, and what the path leads to. If it leads to another directory, any
-// entry may be a link on the way.
-func (d watchedDirs) add(path string) {
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if err != nil {
-		return
-	}
-	name := filepath.Base(path)
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		if info, err := os.Stat(target); err == nil && info.IsDir() {
-			d[target] = ""
-		} else if target != filepath.Join(dir, name) {
-			d[filepath.Dir(target)], name = "", ""
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			dirs[dir] = true
+		}
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			if info, err := os.Stat(target); err == nil && !info.IsDir() {
+				target = filepath.Dir(target)
+			}
+			dirs[target] = true
 		}
 	}
-	if other, ok := d[dir]; ok && other != name {
-		name = ""
-	}
-	d[dir] = name
+	system.watch(w, dirs)
 }

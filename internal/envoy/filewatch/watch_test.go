@@ -153,9 +153,9 @@ func writeRepeatedly(t *testing.T, path string) (stop func()) {
 }
 
 func TestBusyNeighbour(t *testing.T) {
-	dir := t.TempDir()
+	dir, other := t.TempDir(), t.TempDir()
 	file := filepath.Join(dir, "a")
-	inDirectory, inFile := newUnpolled(t, dir), newUnpolled(t, file)
+	inDirectory, inFile, elsewhere := newUnpolled(t, dir), newUnpolled(t, file), newUnpolled(t, filepath.Join(other, "a"))
 	stop := writeRepeatedly(t, filepath.Join(dir, "neighbour"))
 	defer stop()
 	waitForNotice(t, inDirectory, "the neighbour")
@@ -166,8 +166,8 @@ func TestBusyNeighbour(t *testing.T) {
 	for range 3 {
 		waitForNotice(t, inDirectory, "the neighbour")
 	}
-	if len(inFile.wake) != 0 {
-		t.Error("a file's Watcher was notified of another file")
+	if len(elsewhere.wake) != 0 {
+		t.Error("a Watcher was notified of another directory")
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -30,8 +28,7 @@ import (
 const maxWeight = math.MaxUint32
 
 // Read converts a cluster to an answer. A cluster may have no endpoints: then the answer is marked
-// as intentionally empty. The notes, which the answer has as texts, describe ignored fields, and
-// violations of Envoy's rules that gRPC accepts.
+// as intentionally empty. The notes, which the answer has as texts, describe ignored fields.
 //
 // The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
 // gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
@@ -66,7 +63,8 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	if err := r.problems.Err(); err != nil {
 		return discovery.Answer{}, nil, err
 	}
-	r.noteUnused(cluster)
+	r.notes.AddUnused("policy", cluster.GetPolicy(), "drop_overloads")
+	r.notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy") // as gRFC A27 has it
 	a := discovery.Answer{Notes: Texts(r.notes.Problems), Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true, Drops: Drops(cluster)}
 	for p := range uint32(len(r.priorities)) {
 		a.Priorities = append(a.Priorities, discovery.Priority{Localities: r.priorities[p].localities})
@@ -81,7 +79,6 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 
 type reader struct {
 	problems, notes Invalid
-	skipped         []string             // the paths of localities without traffic
 	priorities      map[uint32]*priority // those with traffic
 	addresses       map[string]place
 }
@@ -108,7 +105,6 @@ func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 			text = "weight 0"
 		}
 		r.notes.Add(path, "locality %q of priority %d has %s and gets no traffic", name, l.GetPriority(), text)
-		r.skipped = append(r.skipped, path+".")
 		return
 	}
 	if l.GetLbConfig() != nil {
@@ -191,22 +187,6 @@ func (r *reader) addressesOf(at place, lb *endpointv3.LbEndpoint) (targets []str
 		}
 	}
 	return targets
-}
-
-// noteUnused adds notes about what gRPC ignores (gRFC A27), and about violations of Envoy's rules, but
-// not within ignored fields.
-func (r *reader) noteUnused(cluster *endpointv3.ClusterLoadAssignment) {
-	ignored := append(r.skipped, r.notes.AddUnused("policy", cluster.GetPolicy(), "drop_overloads")...)
-	ignored = append(ignored, r.notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy")...)
-	var violations Invalid
-	if err := cluster.ValidateAll(); err != nil {
-		violations.addViolations("", err)
-	}
-	for _, v := range violations.Problems {
-		if !slices.ContainsFunc(ignored, func(path string) bool { return strings.HasPrefix(v.Path, path) }) {
-			r.notes.Add(v.Path, "%s", v.Text)
-		}
-	}
 }
 
 // identityOf returns a hash of a cluster, or "" if the cluster cannot be encoded.

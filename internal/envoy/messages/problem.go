@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -96,6 +99,16 @@ func (e *Invalid) add(p Problem) {
 		return
 	}
 	e.Problems = append(e.Problems, p)
+}
+
+// AddUnused adds a note for each field that is set, but not among those that are used.
+func (e *Invalid) AddUnused(path string, m proto.Message, used ...protoreflect.Name) {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if name := fields.Get(i).Name(); m.ProtoReflect().Has(fields.Get(i)) && !slices.Contains(used, name) {
+			e.Add(strings.Trim(path+"."+string(name), "."), "%s has no effect", name)
+		}
+	}
 }
 
 // Err returns e with its problems in the order of the file, or nil if there are none.

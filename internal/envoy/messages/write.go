@@ -24,93 +24,84 @@ import (
 // The error names an address that a channel dials and a cluster cannot contain. If it were left out
 // instead, the clients of the cluster would use another priority than the channel.
 func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.ClusterLoadAssignment, notes []string, err error) {
-	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, written: make(map[string]bool)}
+	cluster = &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	w := writer{written: make(map[string]bool)}
+	priority := uint32(0)
 	for i, a := range answers {
 		if i == 0 && len(a.Drops) > 0 {
-			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(a.Drops)}
+			cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(a.Drops)}
 		}
 		for _, p := range a.Normalized() {
-			if err := w.priority(p); err != nil {
-				return nil, nil, err
+			if len(p.Localities) == 0 { // priorities must not have gaps
+				p.Localities = []discovery.Locality{{Weight: 1}}
 			}
+			for _, l := range p.Localities {
+				written := &endpointv3.LocalityLbEndpoints{
+					Locality:            &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
+					LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
+					Priority:            priority,
+				}
+				if written.LbEndpoints, err = w.endpoints(l.Endpoints); err != nil {
+					return nil, nil, err
+				}
+				cluster.Endpoints = append(cluster.Endpoints, written)
+			}
+			priority++
 		}
 	}
-	return w.cluster, w.notes.texts(), nil
+	return cluster, w.notes.texts(), nil
 }
 
 type writer struct {
-	cluster    *endpointv3.ClusterLoadAssignment
-	priorities uint32
-	written    map[string]bool
-	notes      Invalid
+	written map[string]bool // by address
+	notes   Invalid
 }
 
-// priority writes a priority. For a priority without localities, it writes an empty locality,
-// because priorities must not have gaps.
-func (w *writer) priority(p discovery.Priority) error {
-	localities := p.Localities
-	if len(localities) == 0 {
-		localities = []discovery.Locality{{Weight: 1}}
-	}
-	for i := range localities {
-		l := &localities[i]
-		written := &endpointv3.LocalityLbEndpoints{
-			Locality:            &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
-			LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
-			Priority:            w.priorities,
+// endpoints leaves out endpoints whose first address has already been written, and invalid ones that
+// cannot take calls, which no channel dials either.
+func (w *writer) endpoints(list []discovery.Endpoint) (all []*endpointv3.LbEndpoint, err error) {
+	for i := range list {
+		e := &list[i]
+		addresses, err := w.addresses(e)
+		if err != nil {
+			return nil, err
 		}
-		for j := range l.Endpoints {
-			e, err := w.endpoint(&l.Endpoints[j])
-			if err != nil {
-				return err
-			}
-			if e != nil {
-				written.LbEndpoints = append(written.LbEndpoints, e)
-			}
-		}
-		w.cluster.Endpoints = append(w.cluster.Endpoints, written)
-	}
-	w.priorities++
-	return nil
-}
-
-// endpoint converts an endpoint. It returns nil if the endpoint's first address has already been
-// written, and for an invalid endpoint that cannot take calls, which no channel dials either.
-func (w *writer) endpoint(e *discovery.Endpoint) (*endpointv3.LbEndpoint, error) {
-	written := &endpointv3.Endpoint{Hostname: e.Hostname}
-	for i, given := range e.Addresses {
-		address, target, problem := parseTarget(given)
-		if problem != "" && (e.Health == discovery.Unknown || e.Health == discovery.Healthy) {
-			return nil, fmt.Errorf("address %.100q cannot be written: %s", given, problem)
-		}
-		if w.written[target] {
-			w.notes.Add("", "address %s occurs again and is left out there", target)
-		}
-		if problem != "" || w.written[target] {
-			if i == 0 {
-				return nil, nil
-			}
+		if len(addresses) == 0 {
 			continue
 		}
-		w.written[target] = true
+		lb := &endpointv3.LbEndpoint{
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+				Hostname: e.Hostname, Address: addresses[0].GetAddress(), AdditionalAddresses: addresses[1:],
+			}},
+			HealthStatus: statuses[e.Health],
+			Metadata:     writeHints(e),
+		}
+		if e.Weight > 0 {
+			lb.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
+		}
+		all = append(all, lb)
+	}
+	return all, nil
+}
+
+func (w *writer) addresses(e *discovery.Endpoint) (all []*endpointv3.Endpoint_AdditionalAddress, err error) {
+	for i, given := range e.Addresses {
+		address, target, problem := parseTarget(given)
+		switch {
+		case problem != "" && (e.Health == discovery.Unknown || e.Health == discovery.Healthy):
+			return nil, fmt.Errorf("address %.100q cannot be written: %s", given, problem)
+		case problem == "" && !w.written[target]:
+			w.written[target] = true
+			all = append(all, &endpointv3.Endpoint_AdditionalAddress{Address: address})
+			continue
+		case problem == "":
+			w.notes.Add("", "address %s occurs again and is left out there", target)
+		}
 		if i == 0 {
-			written.Address = address
-		} else {
-			written.AdditionalAddresses = append(written.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: address})
+			return nil, nil
 		}
 	}
-	if written.Address == nil {
-		return nil, nil
-	}
-	lb := &endpointv3.LbEndpoint{
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: written},
-		HealthStatus:   statuses[e.Health],
-		Metadata:       writeHints(e),
-	}
-	if e.Weight > 0 {
-		lb.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
-	}
-	return lb, nil
+	return all, nil
 }
 
 var statuses = map[discovery.Health]corev3.HealthStatus{

@@ -232,7 +232,7 @@ func TestXdstpNamesAreRejected(t *testing.T) {
 	if text, _ := l.wait(t, "cache entry ignored")["error"].(string); !strings.Contains(text, "an xdstp: name") {
 		t.Errorf("the entry of the cache is ignored since %s", text)
 	}
-	for _, want := range []string{"broken.yaml:1:", "inside.yaml:1:14: ", "list.yaml:1:", "service.yaml:1:", "xdstp:file.yaml:1:"} {
+	for _, want := range []string{"broken.yaml:2:", "inside.yaml:1:14: ", "list.yaml:1:", "service.yaml:1:", "xdstp:file.yaml:1:"} {
 		text, _ := l.wait(t, "rejected, and not served")["error"].(string)
 		if !strings.Contains(text, want) || !strings.HasPrefix(want, "broken") && !strings.Contains(text, "an xdstp: name") {
 			t.Errorf("the log says %q, want %s and why", text, want)
