@@ -40,7 +40,7 @@ func (p poller) Check(bool) error {
 }
 
 func (p poller) run(ctx context.Context, r *Receiver) {
-	for more := true; more; more = xnet.Rest(ctx, jittered(p.interval)) {
+	for more := true; more; more = xnet.Rest(ctx, xnet.Jittered(p.interval)) {
 		answer, err := p.fetch(ctx)
 		switch {
 		case ctx.Err() != nil:

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/config/options"
@@ -37,11 +36,4 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 		r.RemoveAfter = t.options.RemoveAfter
 	}
 	return r, nil
-}
-
-// Next returns the time to wait between an answer and the next lookup. The result is random.
-func (r Refresh) Next() time.Duration { return jittered(r.Every) }
-
-func jittered(d time.Duration) time.Duration {
-	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

@@ -109,14 +109,6 @@ func (t *table) restored(name string) knownName {
 	return k
 }
 
-func (t *table) names() map[string]discovery.Name {
-	all := make(map[string]discovery.Name, len(t.known))
-	for name, k := range t.known {
-		all[name] = discovery.Name{Addresses: k.last, Until: k.Until}
-	}
-	return all
-}
-
 // addressesOf returns the addresses of a host.
 func (t *table) addressesOf(host string) []netip.Addr {
 	var all []netip.Addr
@@ -132,7 +124,10 @@ func (t *table) addressesOf(host string) []netip.Addr {
 // priority is added or removed. Empty is always set, because lookUp passes an answer without
 // endpoints only if the service has no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
-	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
+	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name), Names: make(map[string]discovery.Name)}
+	for name, k := range t.known {
+		answer.Names[name] = discovery.Name{Addresses: k.last, Until: k.Until}
+	}
 	used := make(map[netip.AddrPort]bool)
 	for start := 0; start < len(records); {
 		priority := records[start].priority

@@ -3,6 +3,7 @@ package srv
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"google.golang.org/grpc/resolver"
@@ -11,6 +12,9 @@ import (
 )
 
 const targetForm = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
+
+// dnsName matches a name of labels (RFC 1035, 2.3.4).
+var dnsName = regexp.MustCompile(`^([^.\x00-\x20\x7f-\x{10ffff}/\\,@"']{1,63}\.)+$`)
 
 type parsedTarget struct {
 	server string // host:port of the DNS server, or "" for that of the system
@@ -46,8 +50,8 @@ func parse(target resolver.Target) (parsedTarget, error) {
 	} else {
 		p.record = "_grpc._tcp." + name
 	}
-	if problem := nameProblem(p.record); problem != "" {
-		return invalid("%s", problem)
+	if !dnsName.MatchString(strings.TrimSuffix(p.record, ".")+".") || len(p.record) > 254 {
+		return invalid("results in the name %s, which is not a DNS name", printable.Quote(p.record))
 	}
 	if u.Host == "" {
 		return p, nil
@@ -61,25 +65,4 @@ func parse(target resolver.Target) (parsedTarget, error) {
 	}
 	p.server = net.JoinHostPort(host, port)
 	return p, nil
-}
-
-// nameProblem returns the reason why name is not a valid DNS name (RFC 1035, 2.3.4), or "" if it is
-// valid.
-func nameProblem(name string) string {
-	const maxName, maxLabel = 253, 63
-	name = strings.TrimSuffix(name, ".")
-	if len(name) > maxName {
-		return fmt.Sprintf("results in a name of %d bytes, more than %d", len(name), maxName)
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		switch {
-		case label == "":
-			return "has an empty label"
-		case len(label) > maxLabel:
-			return fmt.Sprintf("has a label of %d bytes, more than %d", len(label), maxLabel)
-		case strings.ContainsFunc(label, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\,@"'`, r) }):
-			return fmt.Sprintf("has the label %q, which is not allowed in a host name", label)
-		}
-	}
-	return ""
 }
