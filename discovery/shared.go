@@ -106,14 +106,21 @@ func join(key any) *group {
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
-	if g.users--; g.users == 0 {
-		g.timer = time.AfterFunc(linger, g.expire)
+	switch g.users--; {
+	case g.users > 0:
+	case linger == 0:
+		g.expire()
+	default:
+		g.timer = time.AfterFunc(linger, func() {
+			groups.mu.Lock()
+			defer groups.mu.Unlock()
+			g.expire()
+		})
 	}
 }
 
+// expire closes the source unless it is used again. groups.mu must be locked.
 func (g *group) expire() {
-	groups.mu.Lock()
-	defer groups.mu.Unlock()
 	if g.users > 0 || groups.all[g.key] != g {
 		return
 	}

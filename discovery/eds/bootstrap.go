@@ -47,15 +47,6 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// fileError is an error about a file that may be temporary: the file may be incomplete, or its
-// volume may not be mounted yet.
-type fileError struct{ error }
-
-func isFileError(err error) bool {
-	_, isFileErr := errors.AsType[fileError](err)
-	return isFileErr
-}
-
 // loadBootstrap reads the bootstrap that the environment variables specify. If no variable is set,
 // it returns an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
@@ -130,8 +121,8 @@ func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 	if len(config) > 0 {
 		err = json.Unmarshal(config, &files)
 	}
-	if err == nil {
-		_, err = files.load()
+	if err == nil && (files.Certificate == "") != (files.PrivateKey == "") {
+		err = errors.New("certificate_file and private_key_file go together: only one is given")
 	}
 	if err != nil {
 		return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)

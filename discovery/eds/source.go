@@ -60,9 +60,7 @@ type source struct {
 	*location.Learned // the locality of the node
 }
 
-// Start implements discovery.Source. It returns an error if an option is invalid, or if a bootstrap
-// in an environment variable is invalid. An invalid bootstrap file is not an error, because it is
-// read again until it is valid.
+// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	w := &watch{
@@ -74,20 +72,11 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return w.open()
 }
 
-// servers returns the management servers in order of preference. An error about a file is a
-// fileError.
+// servers returns the management servers in order of preference.
 func (s source) servers() ([]adsclient.Server, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
-	servers, err := s.readServers()
-	if err != nil && os.Getenv(bootstrapFileVar) != "" {
-		err = fileError{err}
-	}
-	return servers, err
-}
-
-func (s source) readServers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
 		return nil, err
@@ -143,11 +132,16 @@ func readResource(m proto.Message) (any, error) {
 }
 
 // Check implements discovery.Source. It ignores errors about files unless read is set, because
-// these errors may be temporary.
+// these errors may be temporary: a file may be incomplete, or its volume may not be mounted yet.
 func (s source) Check(read bool) error {
-	_, err := s.servers()
-	if isFileError(err) && !read {
-		return nil
+	servers, err := s.servers()
+	if !read && os.Getenv(bootstrapFileVar) != "" {
+		return s.options.check()
+	}
+	for _, server := range servers {
+		if files, ok := server.Identity.(tlsFiles); ok && read && err == nil {
+			_, err = files.load()
+		}
 	}
 	return err
 }

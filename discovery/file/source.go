@@ -3,7 +3,6 @@ package file
 import (
 	"fmt"
 	"net/url"
-	"time"
 
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -14,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
-	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -68,28 +66,15 @@ type source struct {
 
 // Start implements discovery.Source. The file may not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	u := &user{source: s, receiver: r, joins: true}
+	u := &user{source: s, receiver: r}
 	u.maker = cds.Maker{Target: s.target, EDS: u.eds}
-	started, err := discovery.Shared(s.watched, 0, s.watched).Start(new(discovery.Receiver).With(discovery.Hooks{Mechanisms: u.update}))
-	if err != nil {
-		return started, err
-	}
-	u.events.Do(func() { u.joins = false })
-	return discovery.Started{Close: func() {
-		u.events.Run(u.editTimer.Stop)
-		started.Close()
-	}}, nil
+	return discovery.Shared(s.watched, 0, s.watched).Start(new(discovery.Receiver).With(discovery.Hooks{Mechanisms: u.update}))
 }
 
-// user makes the answers of a channel from the readings of a file.
+// user makes the answers of a channel from the content of a file.
 type user struct {
 	*source
-	receiver *discovery.Receiver
-
-	events    serial.Serializer // guards the fields below
-	joins     bool              // while true, a reading is the last one of the other channels
-	editTimer serial.Timer
-	last      *content // what was sent last
+	receiver  *discovery.Receiver
 	maker     cds.Maker
 	lastNotes string
 }
@@ -105,28 +90,9 @@ func (u *user) eds(service string) (discovery.Source, error) {
 	return mechanisms[0].Source, nil
 }
 
-// editTimeout limits how long a new channel waits for the latest edit of a file that other channels
-// already use. It is longer than the time after which a file counts as complete (docs/waits.md).
-const editTimeout = 3 * time.Second
-
-// update receives a reading, which is the source of the only mechanism. If the file has changed
-// since the reading that other channels use, a new channel waits for the next one.
+// update receives the content, which is the source of the only mechanism.
 func (u *user) update(list []discovery.Mechanism) {
-	r := list[0].Source.(*reading)
-	u.events.Run(func() {
-		if u.joins && !r.isCurrent(u.path) {
-			u.editTimer.Start(&u.events, editTimeout, func() { u.send(r.content) })
-			return
-		}
-		u.editTimer.Stop()
-		if r.content != u.last {
-			u.send(r.content)
-		}
-	})
-}
-
-func (u *user) send(c *content) {
-	u.last = c
+	c := list[0].Source.(*content)
 	if c.err != nil {
 		u.receiver.Fail(c.err)
 		return
