@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -41,26 +40,5 @@ func TestTargetOverridesProgramOption(t *testing.T) {
 		if n := logged.Count(test.note) - before; n != 1 {
 			t.Errorf("%s: %q is logged %d times, want once", test.target, test.note, n)
 		}
-	}
-}
-
-// The program sets an option of a source that the target does not use. This must be logged.
-func TestUnusedSourceOptionIsLogged(t *testing.T) {
-	type otherSource struct{}
-	build := func(opts ...given.Option) int {
-		before := logged.Count("an option of package discovery_test in Sources has no effect")
-		r, err := newSourceBuilder(&fakeSource{}, opts...).Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-		return logged.Count("an option of package discovery_test in Sources has no effect") - before
-	}
-	unused := discovery.OwnOption(func(*otherSource) {})
-	if n := build(given.Sources(unused, unused)); n != 1 {
-		t.Errorf("logged %d times, want once", n)
-	}
-	if n := build(); n != 0 {
-		t.Errorf("logged %d times without such an option", n)
 	}
 }

@@ -1,10 +1,6 @@
 package discovery
 
-import (
-	"fmt"
-	"path"
-	"reflect"
-)
+import "reflect"
 
 // SourceOption is an option of a particular source, for the field Sources of understudy.Options.
 // Each source's package defines its options.
@@ -22,28 +18,10 @@ func OwnOption[T any](set func(*T)) SourceOption {
 // OwnOptions returns defaults after applying the options that OwnOption created for T, in the order
 // in which they were given.
 func OwnOptions[T any](t *Target, defaults T) T {
-	if t.readOptions != nil {
-		t.readOptions.Store(reflect.TypeFor[T](), true)
-	}
 	for _, given := range t.options.Sources {
 		if o, ok := given.(SourceOption); ok && o.optionType == reflect.TypeFor[T]() {
 			o.set.(func(*T))(&defaults)
 		}
 	}
 	return defaults
-}
-
-// unreadOptions returns a note for each source option of the program that no source of the target
-// has read.
-func (t *Target) unreadOptions() (notes []string) {
-	for _, given := range t.options.Sources {
-		o, ok := given.(SourceOption)
-		if !ok {
-			continue
-		}
-		if _, asked := t.readOptions.LoadOrStore(o.optionType, true); !asked {
-			notes = append(notes, fmt.Sprintf("an option of package %s in Sources has no effect: the target does not use that source", path.Base(o.optionType.PkgPath())))
-		}
-	}
-	return notes
 }

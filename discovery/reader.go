@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -113,12 +114,8 @@ func (r *reader) Read(target Target) (mechanisms []Mechanism, given options.Chan
 
 // readChannelTarget parses the target of a channel. For a nested target, use read instead.
 func (r *reader) readChannelTarget(t Target) (*Target, []Mechanism, error) {
-	t.options.Program, t.scope, t.readOptions = r.program, options.Channel, new(sync.Map)
-	read, mechanisms, err := r.read(t)
-	if err == nil {
-		read.notes = append(read.notes, read.unreadOptions()...)
-	}
-	return read, mechanisms, err
+	t.options.Program, t.scope = r.program, options.Channel
+	return r.read(t)
 }
 
 // read parses the target in t. The caller must already have set the options and the scope of t.
@@ -127,6 +124,7 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 		return nil, nil, err
 	}
 	mechanisms, err := r.parse(&t)
+	err = cmp.Or(t.err, err)
 	if err == nil {
 		err = t.checkQuery()
 	}

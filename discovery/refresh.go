@@ -19,12 +19,12 @@ type Refresh struct {
 
 // Refresh returns the values of the target's parameters "refresh" and "removeAfter". A value that
 // the target does not set comes from the program's options, or else from defaults. The method is
-// for sources that look up names.
-func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
+// for sources that look up names. The target is invalid if a value is.
+func (t *Target) Refresh(defaults Refresh) Refresh {
 	for _, name := range options.Names(options.LookedUpName) {
 		if text := t.Parameter(name); text != "" {
 			if err := t.options.Set(name, text, options.LookedUpName); err != nil {
-				return Refresh{}, t.errorf("has an invalid parameter: %v", err)
+				t.fail(t.errorf("has an invalid parameter: %v", err))
 			}
 		}
 	}
@@ -35,5 +35,5 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	if t.options.RemoveAfter != 0 {
 		r.RemoveAfter = t.options.RemoveAfter
 	}
-	return r, nil
+	return r
 }

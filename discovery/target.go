@@ -1,13 +1,13 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/resolver"
 
@@ -32,7 +32,7 @@ type Target struct {
 	scope          options.Scope
 	query          url.Values
 	readParameters map[string]bool
-	readOptions    *sync.Map // keys: the types T of the source options that OwnOptions has read
+	err            error // the first mistake that Choice or Refresh has found
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
@@ -42,6 +42,18 @@ func (t *Target) Parameter(name string) string {
 	t.readParameters[name] = true
 	return t.query.Get(name)
 }
+
+// Choice returns the value of a parameter, or "" if the parameter is not set. The target is invalid
+// if the value is not one of choices.
+func (t *Target) Choice(name string, choices ...string) string {
+	value := t.Parameter(name)
+	if value != "" && !slices.Contains(choices, value) {
+		t.fail(fmt.Errorf("%s: %s given, want %s", name, printable.Quote(value), strings.Join(choices, " or ")))
+	}
+	return value
+}
+
+func (t *Target) fail(err error) { t.err = cmp.Or(t.err, err) }
 
 func (t *Target) redacted() string {
 	u := printable.HideTarget(t.URL)
@@ -58,6 +70,10 @@ const maxNameLength = 100
 func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
+	case t.URL.Opaque != "" && t.scope == options.Channel: // an entry may be dns:host or unix:path
+		return t.errorf("lacks the slashes after the scheme, want %s:///", t.URL.Scheme)
+	case t.URL.Fragment != "":
+		return t.errorf("has a fragment, want none (in a name, # is written %%23)")
 	case err != nil:
 		return t.errorf("has a query that does not parse (%v)", err)
 	case t.URL.ForceQuery:

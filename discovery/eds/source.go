@@ -3,7 +3,6 @@ package eds
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -25,26 +24,17 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 		return nil, err
 	}
 	s := source{
-		hosts:    hosts,
-		cluster:  cluster,
-		options:  discovery.OwnOptions(t, options{}),
-		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
-		recorder: t.BuildOptions.MetricsRecorder,
-		Learned:  new(location.Learned),
-	}
-	for name, value := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
-		if v := t.Parameter(name); v != "" {
-			if *value, err = strconv.ParseBool(v); err != nil {
-				return nil, fmt.Errorf("%s: %q given, want true or false", name, v)
-			}
-		}
+		hosts:            hosts,
+		cluster:          cluster,
+		options:          discovery.OwnOptions(t, options{}),
+		network:          discovery.OwnOptions(t, adsclient.Options{}).Network,
+		recorder:         t.BuildOptions.MetricsRecorder,
+		reachabilityOnly: t.Choice("fallbackOnReachabilityOnly", "true", "false") == "true",
+		Learned:          new(location.Learned),
 	}
 	mechanism := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
-	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
-			return nil, err
-		}
-		cds.Reach(t)
+	if t.Choice("cds", "true", "false") == "true" {
+		t.Refresh(cds.DNS) // clusters with DNS names read these parameters later
 		mechanism.Source = clusterSource{s, t}
 	}
 	return []discovery.Mechanism{mechanism}, nil
@@ -56,6 +46,8 @@ type source struct {
 	options  options
 	network  *adsclient.Network
 	recorder stats.MetricsRecorder
+
+	reachabilityOnly bool // the next server is used even if endpoints are known (gRFC A95, not A71)
 
 	*location.Learned // the locality of the node
 }

@@ -27,12 +27,8 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 		return fmt.Errorf("target %s %s; want eds://xds.example.com:443/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
 	switch {
-	case u.Opaque != "":
-		return nil, "", invalid("lacks the slashes after the scheme")
 	case u.User != nil:
 		return nil, "", invalid("has user information")
-	case u.Fragment != "":
-		return nil, "", invalid("has a fragment (in a cluster's name, # is written %%23)")
 	case cluster == "":
 		return nil, "", invalid("names no cluster")
 	case !utf8.ValidString(cluster):

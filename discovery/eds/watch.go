@@ -53,7 +53,7 @@ func (w *watch) run(ctx context.Context) {
 	w.following.Store(adsclient.Follow(adsclient.Target{
 		Cluster:          w.cluster,
 		Servers:          servers,
-		ReachabilityOnly: w.options.reachabilityOnly,
+		ReachabilityOnly: w.reachabilityOnly,
 		Needs:            w.needs,
 	}, w, w.recorder))
 	if ctx.Err() != nil { // stop may have been called before Store

@@ -29,10 +29,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
-		return nil, err
-	}
-	cds.Reach(t)
+	t.Refresh(cds.DNS) // clusters with DNS names read these parameters later
 	name, cluster := clusterfile.NameOf(path), t.Parameter("cluster")
 	if cluster != "" {
 		name = cluster
@@ -42,20 +39,13 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 
 func pathOf(target resolver.Target) (string, error) {
 	u := target.URL
-	var problem string
 	switch {
-	case u.Opaque != "":
-		problem = "has a relative path (write three slashes before an absolute path)"
 	case u.Host != "" || u.User != nil:
-		problem = fmt.Sprintf("names the host %s (write three slashes before a path)", printable.Quote(u.Host))
-	case u.Fragment != "":
-		problem = fmt.Sprintf("has a fragment, %s (in a path, # is written %%23)", printable.Quote(u.Fragment))
+		return "", fmt.Errorf("target %s names the host %s (write three slashes before a path), want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), printable.Quote(u.Host))
 	case u.Path == "" || u.Path == "/":
-		problem = "has no path"
-	default:
-		return u.Path, nil
+		return "", fmt.Errorf("target %s has no path, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()))
 	}
-	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), problem)
+	return u.Path, nil
 }
 
 type source struct {

@@ -2,7 +2,6 @@ package srv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,30 +26,16 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	refresh, err := t.Refresh(discovery.Refresh{Every: 30 * time.Second, RemoveAfter: 2})
-	if err != nil {
-		return nil, err
+	s := source{
+		name:     p.record,
+		resolver: discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver,
+		refresh:  t.Refresh(discovery.Refresh{Every: 30 * time.Second, RemoveAfter: 2}),
 	}
-	dns := t.Parameter("dns")
-	if dns != "" && dns != "tcp" {
-		return nil, fmt.Errorf("dns: %s given, want tcp, or nothing for UDP", printable.Quote(dns))
-	}
-	s := source{name: p.record, resolver: discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver, refresh: refresh}
-	if s.resolver == nil {
+	if dns := t.Choice("dns", "tcp"); s.resolver == nil {
 		s.resolver, s.server = newResolver(p.server, dns == "tcp"), p.server
 	}
-	mechanism := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(p.host)}
-	switch verify := t.Parameter("verify"); verify {
-	case "", "target":
-	case "record":
-		mechanism.TrustNames = true
-		if t.URL.Query().Has("authority") {
-			return nil, errors.New("both authority and verify=record are given, which are two names for one certificate; want one of them")
-		}
-	default:
-		return nil, fmt.Errorf("verify: %s given, want target, or record to trust DNS with the names on certificates", printable.Quote(verify))
-	}
-	return []discovery.Mechanism{mechanism}, nil
+	trustNames := t.Choice("verify", "target", "record") == "record"
+	return []discovery.Mechanism{{Source: s, Authority: xnet.EncodeAuthority(p.host), TrustNames: trustNames}}, nil
 }
 
 type source struct {

@@ -29,12 +29,8 @@ func parse(target resolver.Target) (parsedTarget, error) {
 	}
 	name := strings.TrimPrefix(u.Path, "/")
 	switch {
-	case u.Opaque != "":
-		return invalid("lacks the slashes after the scheme")
 	case u.User != nil:
 		return invalid("has user information")
-	case u.Fragment != "":
-		return invalid("has a fragment")
 	case name == "":
 		return invalid("names no service")
 	case strings.ContainsAny(name, ":[]"):

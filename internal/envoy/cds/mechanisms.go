@@ -144,14 +144,6 @@ func (o *comparableSource) Size() int {
 	return smallSize
 }
 
-// Reach marks the options that apply to the sources of clusters as used. Otherwise, they would be
-// reported as having no effect.
-func Reach(t *discovery.Target) {
-	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Mechanisms(nil, resolver.Target{URL: u}) // creates sources, but does not start them
-	}
-}
-
 // dns returns the source that looks up a DNS name. It uses the source of a failover target, because
 // this source supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
