@@ -1,9 +1,11 @@
 package discovery
 
 import (
+	"context"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/config/options"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // Refresh configures how often a source looks up names and when it removes an address.
@@ -36,4 +38,25 @@ func (t *Target) Refresh(defaults Refresh) Refresh {
 		r.RemoveAfter = t.options.RemoveAfter
 	}
 	return r
+}
+
+// LookUp calls lookUp, and then again one interval after each answer, or earlier if the channel calls
+// ResolveNow: then 30 s after the answer, as gRPC's DNS resolver does. After an error, or an answer
+// that the channel rejects, it is called with gRPC's backoff if that is shorter than the interval.
+// The context is cancelled when the channel no longer needs the source.
+func (r Refresh) LookUp(to *Receiver, lookUp func(context.Context) (Answer, error)) Started {
+	lookups := xnet.NewLookups(r.Every)
+	ctx, cancel := context.WithCancel(context.Background())
+	go lookups.Run(ctx, func(ctx context.Context) bool {
+		a, err := lookUp(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			to.Fail(err)
+			return false
+		}
+		return to.Update(a) == nil
+	})
+	return Started{Close: cancel, ResolveNow: lookups.Request}
 }

@@ -10,13 +10,11 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // Refreshed returns a source that starts s for each lookup, and closes it after its first answer or
-// failure. gRPC's DNS resolver looks up its name at once when it is built. A lookup follows every
-// r.Every, and after a failed connection, but then at most once in 30 s. After a failed lookup, the
-// next one follows with gRPC's backoff if that is shorter. If an address is missing from an answer,
+// failure. gRPC's DNS resolver looks up its name at once when it is built. Refresh.LookUp
+// says when lookups happen. If an address is missing from an answer,
 // it is kept until r.RemoveAfter consecutive answers lack it. The answers of s must set Resolved, as
 // a FromResolver source does. If r.Every is 0, Refreshed returns s.
 func Refreshed(s Source, r Refresh) Source {
@@ -32,25 +30,15 @@ type refreshed struct {
 }
 
 func (s refreshed) Start(r *Receiver) (Started, error) {
-	lookups := xnet.NewLookups(s.refresh.Every)
-	ctx, cancel := context.WithCancel(context.Background())
 	var lingering names.Lingering[string, resolver.Endpoint]
-	go lookups.Run(ctx, func(ctx context.Context) bool {
+	return s.refresh.LookUp(r, func(ctx context.Context) (Answer, error) {
 		a, err := s.lookUp(ctx, r)
-		switch {
-		case ctx.Err() != nil:
-			return false
-		case err != nil:
-			r.Fail(err)
-			return false
-		}
 		hasNoAddress := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
-		if found := slices.DeleteFunc(slices.Clone(a.Resolved), hasNoAddress); len(found) > 0 || a.Empty {
+		if found := slices.DeleteFunc(slices.Clone(a.Resolved), hasNoAddress); err == nil && (len(found) > 0 || a.Empty) {
 			a.Resolved = lingering.Next(s.refresh.RemoveAfter, found, addressesOf)
 		}
-		return r.Update(a) == nil
-	})
-	return Started{Close: cancel, ResolveNow: lookups.Request}, nil
+		return a, err
+	}), nil
 }
 
 // lookUp starts the source, and returns its first report.

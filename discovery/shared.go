@@ -1,8 +1,6 @@
 package discovery
 
 import (
-	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,32 +15,22 @@ import (
 // no channel has used it for the duration linger, so that a channel that is reopened soon does not
 // have to wait. If linger is 0, the source is closed as soon as no channel uses it.
 //
-// The key must be comparable, have a type defined in the source's package, and include everything
+// The key must have a type defined in the source's package, and include everything
 // that determines the endpoints, such as credentials. If sources with equal keys differ, the one
 // that is started first is used. Update returns the error of a channel that rejects the answer.
-func Shared(key any, linger time.Duration, s Source) Source {
-	return shared{key, linger, s}
+func Shared[K comparable](key K, linger time.Duration, s Source) Source {
+	return shared{s, key, linger}
 }
 
 type shared struct {
+	Source
 	key    any
 	linger time.Duration
-	source Source
-}
-
-func (s shared) Check(read bool) error {
-	if s.key == nil || !reflect.ValueOf(s.key).Comparable() {
-		return fmt.Errorf("the key of a shared source has type %T, want a comparable value", s.key)
-	}
-	return s.source.Check(read)
 }
 
 func (s shared) Start(r *Receiver) (Started, error) {
-	if err := s.Check(false); err != nil {
-		return Started{}, err
-	}
 	g := join(s.key)
-	if err := g.start(s.source, r); err != nil {
+	if err := g.start(s.Source, r); err != nil {
 		g.leave(0)
 		return Started{}, err
 	}
@@ -168,32 +156,26 @@ func (g *group) call(f func()) func() {
 	}
 }
 
-// These are the kinds of reports.
+// These are the kinds of reports that a new member receives, in this order.
 const (
 	trying = iota
 	answered
-	confirmed
 	failed
 	unconfirmed // until the source says otherwise
 	outdated    // unconfirmed until the next answer
 	kinds
 )
 
-// ended contains the kinds of reports that no longer apply after a report of each kind.
-var ended = [kinds][]int{
-	answered:    {trying, confirmed, failed, outdated},
-	confirmed:   {trying, failed, outdated},
-	unconfirmed: {outdated},
-	outdated:    {unconfirmed},
-}
-
-// report passes a report to all members, and keeps it for later ones. Members only queue it.
-func (g *group) report(kind int, pass func(*Receiver)) {
+// report passes a report to all members, who only queue it. If it has a kind, later members receive
+// it, too, until it is ended.
+func (g *group) report(pass func(*Receiver), kind int, ended ...int) {
 	g.events.Run(func() {
-		for _, k := range ended[kind] {
+		for _, k := range ended {
 			g.current[k] = nil
 		}
-		g.current[kind] = pass
+		if kind >= 0 {
+			g.current[kind] = pass
+		}
 		for m := range g.members {
 			pass(m)
 		}
@@ -201,37 +183,34 @@ func (g *group) report(kind int, pass func(*Receiver)) {
 }
 
 func (g *group) receiver(first *Receiver) *Receiver {
+	const none = -1
 	return new(Receiver).With(Hooks{
 		Update: func(a Answer) error {
 			var rejected atomic.Pointer[error]
-			g.report(answered, func(m *Receiver) {
+			g.report(func(m *Receiver) {
 				if err := m.Update(a); err != nil {
 					rejected.Store(&err)
 				}
-			})
+			}, answered, trying, failed, outdated)
 			if err := rejected.Load(); err != nil {
 				return *err
 			}
 			return nil
 		},
-		Mechanisms: func(list []Mechanism) { g.report(answered, func(m *Receiver) { m.Mechanisms(list) }) },
-		Fail:       func(err error) { g.report(failed, func(m *Receiver) { m.Fail(err) }) },
-		Confirm:    func() { g.report(confirmed, (*Receiver).Confirm) },
+		Mechanisms: func(list []Mechanism) {
+			g.report(func(m *Receiver) { m.Mechanisms(list) }, answered, trying, failed, outdated)
+		},
+		Fail:    func(err error) { g.report(func(m *Receiver) { m.Fail(err) }, failed) },
+		Confirm: func() { g.report((*Receiver).Confirm, none, trying, failed, outdated) },
 		Unconfirmed: func(err error, since time.Time) {
-			kind := unconfirmed
+			kind, ended := unconfirmed, outdated
 			if !since.IsZero() {
-				kind = outdated
+				kind, ended = ended, kind
 			}
-			g.report(kind, func(m *Receiver) { m.Unconfirmed(err, since) })
+			g.report(func(m *Receiver) { m.Unconfirmed(err, since) }, kind, ended)
 		},
-		Rejected: func(err error) {
-			g.events.Run(func() { // a later member does not receive it
-				for m := range g.members {
-					m.Rejected(err)
-				}
-			})
-		},
-		Trying:     func(text string) { g.report(trying, func(m *Receiver) { m.Trying(text) }) },
+		Rejected:   func(err error) { g.report(func(m *Receiver) { m.Rejected(err) }, none) },
+		Trying:     func(text string) { g.report(func(m *Receiver) { m.Trying(text) }, trying) },
 		Remembered: first.Remembered,
 	})
 }

@@ -46,12 +46,8 @@ type source struct {
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	w := s.newWatch(r)
 	r.Trying("looking up the SRV records of " + s.name)
-	lookups := xnet.NewLookups(s.refresh.Every)
-	ctx, cancel := context.WithCancel(context.Background())
-	go lookups.Run(ctx, w.lookUp)
-	return discovery.Started{Close: cancel, ResolveNow: lookups.Request}, nil
+	return s.refresh.LookUp(r, s.newWatch(r).lookUp), nil
 }
 
 // Check implements discovery.Source. It returns nil, because only a DNS lookup can detect errors.
@@ -73,29 +69,22 @@ func (s source) newWatch(r *discovery.Receiver) *watch {
 	return w
 }
 
-// lookUp performs a lookup and passes the result to the receiver. It reports whether the lookup
-// succeeded and the receiver accepted the answer.
-func (w *watch) lookUp(ctx context.Context) bool {
+// lookUp looks up the records and their hosts. It sends incomplete results to the receiver meanwhile.
+func (w *watch) lookUp(ctx context.Context) (found discovery.Answer, err error) {
 	a, err := w.source.lookUp(ctx, w.sendPartial)
-	if ctx.Err() != nil {
-		return false
-	}
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		w.table.markUnconfirmed()
-		w.receiver.Fail(err)
-		return false
+		return found, err
 	}
 	w.log(a)
-	found := w.table.apply(w.name, a)
+	found = w.table.apply(w.name, a)
 	w.table.stored = nil
 	if len(found.Priorities) == 0 && len(a.records) > 0 {
 		if err = names.DescribeFailures(a.problems); err == nil {
 			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
 		}
-		w.receiver.Fail(err)
-		return false
 	}
-	return w.receiver.Update(found) == nil
+	return found, err
 }
 
 // sendPartial passes incomplete results of a lookup to the receiver. It uses a copy of the table,

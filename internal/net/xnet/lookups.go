@@ -38,7 +38,7 @@ func (l Lookups) Run(ctx context.Context, lookUp func(context.Context) (ok bool)
 		}
 		delay := Backoff(failures, rand.Float64())
 		if l.every > 0 {
-			delay = min(delay, Jittered(l.every))
+			delay = min(delay, jittered(l.every))
 		}
 		failures++
 		Rest(ctx, delay)
@@ -52,7 +52,7 @@ func (l Lookups) wait(ctx context.Context) {
 	minWait := minPause
 	var due <-chan time.Time
 	if l.every > 0 {
-		minWait, due = min(minWait, l.every), time.After(Jittered(l.every))
+		minWait, due = min(minWait, l.every), time.After(jittered(l.every))
 	}
 	select {
 	case <-ctx.Done():
@@ -62,7 +62,7 @@ func (l Lookups) wait(ctx context.Context) {
 	}
 }
 
-// Jittered returns d, changed by at most 10% at random.
-func Jittered(d time.Duration) time.Duration {
+// jittered returns d, changed by at most 10% at random.
+func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }
