@@ -129,7 +129,7 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 		err = t.checkQuery()
 	}
 	if err == nil {
-		err = checkMechanisms(mechanisms)
+		err = checkMechanisms(mechanisms, true)
 	}
 	return &t, mechanisms, err
 }

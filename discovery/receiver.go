@@ -124,14 +124,9 @@ func (r *Receiver) Trying(text string) {
 // The previous endpoints stay in use until one mechanism of the new list has answered, and either
 // the other mechanisms have answered or failed, or the failover timeout has expired.
 func (r *Receiver) Mechanisms(list []Mechanism) {
-	err := checkMechanisms(list)
-	if err == nil && list[0].Name == "" {
-		err = errNoName
-	}
-	switch {
-	case err != nil:
+	if err := checkMechanisms(list, false); err != nil {
 		r.Fail(err)
-	case r.hooks.Mechanisms != nil:
+	} else if r.hooks.Mechanisms != nil {
 		r.hooks.Mechanisms(list)
 	}
 }

@@ -55,16 +55,10 @@ func (t *Target) Choice(name string, choices ...string) string {
 
 func (t *Target) fail(err error) { t.err = cmp.Or(t.err, err) }
 
-func (t *Target) redacted() string {
-	u := printable.HideTarget(t.URL)
-	return u.String()
-}
-
 func (t *Target) errorf(format string, args ...any) error {
-	return fmt.Errorf("target %s %s", printable.Quote(t.redacted()), fmt.Sprintf(format, args...))
+	u := printable.HideTarget(t.URL)
+	return fmt.Errorf("target %s %s", printable.Quote(u.String()), fmt.Sprintf(format, args...))
 }
-
-const maxNameLength = 100
 
 // readQuery parses the query and reads the parameters that are common to all sources.
 func (t *Target) readQuery() error {
@@ -82,7 +76,7 @@ func (t *Target) readQuery() error {
 	t.query, t.readParameters = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) != 1 || query[name][0] == "" {
-			return t.errorf("must have exactly one value for %s", printable.Line(name, maxNameLength))
+			return t.errorf("must have exactly one value for %s", printable.Line(name, 100))
 		}
 		if err := t.options.Set(name, query.Get(name), t.scope); err != nil {
 			return t.errorf("has an invalid parameter: %v", err)
@@ -100,20 +94,14 @@ func (t *Target) checkQuery() error {
 		if slices.Contains(options.Names(options.Channel), name) {
 			return t.errorf("has the parameter %q, which is one of the whole channel: want it after the last entry", name)
 		}
-		return t.errorf("has the unknown parameter %s (in a name, ? is written %%3F), want one of %s", printable.Quote(name), t.parameterNames())
+		known := slices.AppendSeq(options.Names(t.scope), maps.Keys(t.readParameters))
+		slices.Sort(known)
+		return t.errorf("has the unknown parameter %s (in a name, ? is written %%3F), want one of %s", printable.Quote(name), strings.Join(known, ", "))
 	}
 	return nil
 }
 
-func (t *Target) parameterNames() string {
-	all := slices.AppendSeq(options.Names(t.scope), maps.Keys(t.readParameters))
-	slices.Sort(all)
-	return strings.Join(all, ", ")
-}
-
-var errNoName = errors.New("mechanism 1 has no name, want one")
-
-func checkMechanisms(mechanisms []Mechanism) error {
+func checkMechanisms(mechanisms []Mechanism, mayLackName bool) error {
 	if len(mechanisms) == 0 {
 		return errors.New("the source has no mechanisms, want at least one")
 	}
@@ -122,7 +110,7 @@ func checkMechanisms(mechanisms []Mechanism) error {
 		if p.Source == nil {
 			return fmt.Errorf("mechanism %d has no source", i+1)
 		}
-		if names[p.Name] || p.Name == "" && len(mechanisms) > 1 {
+		if names[p.Name] || p.Name == "" && !(mayLackName && len(mechanisms) == 1) {
 			return fmt.Errorf("mechanism %d has the name %q, want one that no other mechanism has", i+1, p.Name)
 		}
 		names[p.Name] = true

@@ -102,17 +102,9 @@ func (s *bootstrapServer) credentials() (channelCredentials, error) {
 		case "tls":
 			return tlsCredentials(c.Config)
 		}
-		unknown = append(unknown, printable.Quote(c.Type))
+		unknown = append(unknown, c.Type)
 	}
-	uri := printable.Line(s.URI, 100)
-	if unknown == nil {
-		return channelCredentials{}, fmt.Errorf("xDS bootstrap: server %s has no channel_creds", uri)
-	}
-	const most = 5
-	if len(unknown) > most {
-		unknown = append(unknown[:most], "…")
-	}
-	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has channel_creds of type %s, want "tls" or "insecure"`, uri, strings.Join(unknown, ", "))
+	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has the channel_creds %.200q, want one of type "tls" or "insecure"`, printable.Line(s.URI, 100), unknown)
 }
 
 func tlsCredentials(config json.RawMessage) (channelCredentials, error) {

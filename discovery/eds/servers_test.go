@@ -54,7 +54,7 @@ func TestBootstrapServersInOrder(t *testing.T) {
 	c.awaitCallTo(m.firstBackend)
 	t.Run("second without credentials", func(t *testing.T) {
 		bootstrapFile(t, `{"xds_servers":[`+serverJSON(m.first)+`,{"server_uri":"second:1"}]}`)
-		expectError(t, build(t, "eds:///c"), "server second:1 has no channel_creds")
+		expectError(t, build(t, "eds:///c"), "server second:1 has the channel_creds []")
 	})
 }
 

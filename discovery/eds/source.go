@@ -19,12 +19,12 @@ import (
 )
 
 func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
-	hosts, cluster, err := parseTarget(t.Target)
+	uris, cluster, err := parseTarget(t.Target)
 	if err != nil {
 		return nil, err
 	}
 	s := source{
-		hosts:            hosts,
+		uris:             uris,
 		cluster:          cluster,
 		options:          discovery.OwnOptions(t, options{}),
 		network:          discovery.OwnOptions(t, adsclient.Options{}).Network,
@@ -41,7 +41,7 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	hosts    []string // if empty, the servers of the bootstrap are used
+	uris     []string // of the servers; if empty, those of the bootstrap are used
 	cluster  string
 	options  options
 	network  *adsclient.Network
@@ -78,10 +78,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 		node = boot.nodeOrDefault()
 	}
 	s.Set(location.Location{Region: node.GetLocality().GetRegion(), Zone: node.GetLocality().GetZone()})
-	var uris []string
-	for _, host := range s.hosts {
-		uris = append(uris, dnsPrefix+host)
-	}
+	uris := s.uris
 	if uris == nil {
 		for _, server := range boot.Servers {
 			uris = append(uris, server.URI)

@@ -49,7 +49,7 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 	for i, escaped := range strings.Split(text, ",") {
 		found, err := l.parseEntry(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("entry %d, %s: %w", i+1, printable.Quote(redacted(escaped)), err)
+			return nil, fmt.Errorf("entry %d, %s: %w", i+1, printable.Quote(printable.HideText(escaped)), err)
 		}
 		if i == 0 {
 			l.firstAuthority = found[0].Authority
@@ -183,17 +183,6 @@ func uniqueName(name string, names map[string]bool) string {
 	}
 	names[unique] = true
 	return unique
-}
-
-func redacted(escaped string) string {
-	text, err := url.PathUnescape(escaped)
-	if err != nil {
-		return printable.HideText(escaped)
-	}
-	if after := printable.HideText(text); after != text {
-		return after
-	}
-	return escaped
 }
 
 // parseError returns the reason why text cannot be parsed. The reason must not contain the text,

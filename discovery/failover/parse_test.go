@@ -116,7 +116,7 @@ func TestInvalidTargets(t *testing.T) {
 		"failover:///xds:///x":                   `scheme "xds" is refused`,
 		"failover:///XDS:x":                      `scheme "xds" is refused`,
 		"failover:///file://x.yaml":              `entry 1, "file://x.yaml": target "file://x.yaml" names the host "x.yaml"`,
-		"failover:///a:1,eds://h/x":              `entry 2, "eds://h/x": target "eds://h/x" names a server without a port`,
+		"failover:///a:1,eds://h/x":              `entry 2, "eds://h/x": target "eds://h/x" has the server "h"`,
 		"failover:///a:1,failover:%2F%2F%2Fb%2C": `entry 2, "failover:%2F%2F%2Fb%2C": entry 2, "": it is empty`,
 		"failover:///a:1%3Fx=1":                  `target "dns:///a:1?x=1" has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, refresh, removeAfter`,
 		"failover:///a:1%3FslowStart=1s":         `has the parameter "slowStart", which is one of the whole channel: want it after the last entry`,

@@ -104,22 +104,22 @@ type source struct {
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	routing, err := s.route()
+	address, byProxy, err := s.route()
 	switch {
 	case err != nil:
 		return discovery.Started{}, err
-	case routing.byProxy:
+	case byProxy:
 		// No error handling is needed, because the source has no other answer.
-		_ = r.Update(answerWith(routing.address))
+		_ = r.Update(answerWith(address))
 		return discovery.Started{}, nil
-	case routing.address != "":
-		r = r.With(discovery.Hooks{Update: directReceiver{r, routing.address, s.options.proxy}.update})
+	case address != "":
+		r = r.With(discovery.Hooks{Update: directReceiver{r, address, s.options.proxy}.update})
 	}
 	return s.Source.Start(r)
 }
 
 func (s source) Check(parse bool) error {
-	if _, err := s.route(); err != nil {
+	if _, _, err := s.route(); err != nil {
 		return err
 	}
 	return s.Source.Check(parse)

@@ -57,23 +57,19 @@ func (f *fileReader) run(ctx context.Context) {
 	defer timer.Stop()
 	for ok := true; ok; ok = w.Wait(ctx.Done(), timer.C) {
 		timer.Stop()
-		f.check()
+		due, err := f.file.Look()
+		if err != nil {
+			logger.Warning(Scheme + ": " + err.Error())
+			if f.last == nil {
+				f.publish(&content{err: err})
+			}
+		}
+		if due {
+			f.read()
+		}
 		if next := f.file.Next(); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
-	}
-}
-
-func (f *fileReader) check() {
-	due, err := f.file.Look()
-	if err != nil {
-		logger.Warning(Scheme + ": " + err.Error())
-		if f.last == nil {
-			f.publish(&content{err: err})
-		}
-	}
-	if due {
-		f.read()
 	}
 }
 
