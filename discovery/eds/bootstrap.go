@@ -104,7 +104,7 @@ func (s *bootstrapServer) credentials() (channelCredentials, error) {
 		}
 		unknown = append(unknown, c.Type)
 	}
-	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has the channel_creds %.200q, want one of type "tls" or "insecure"`, printable.Line(s.URI, 100), unknown)
+	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has the channel_creds %s, want one of type "tls" or "insecure"`, printable.Line(s.URI, 100), printable.Line(fmt.Sprintf("%q", unknown), 200))
 }
 
 func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
