@@ -60,8 +60,6 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no calls can be made$`), (*World).noRecordsLine},
 	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no calls can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
-	// All channels have the options of all sources, so some options have no effect.
-	{regexp.MustCompile(`^\w+: an option of package \w+ in Sources has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).missingSliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},

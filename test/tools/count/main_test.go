@@ -21,7 +21,7 @@ func TestRoomsStaySmall(t *testing.T) {
 		}
 	}
 	for room, limit := range map[string]int{
-		"discovery":                          2881,
+		"discovery":                          2415,
 		"discovery/kubernetes":               1250,
 		"internal/channel/join":              3297,
 		"internal/core/priority":             560,
