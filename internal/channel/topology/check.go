@@ -203,7 +203,7 @@ type Invalid struct{ text string }
 // Error describes the broken rule in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused marks the error for discovery.Refused, so that metrics count the answer as refused.
+// Refused makes metrics count the answer as refused.
 func (*Invalid) Refused() bool { return true }
 
 func invalid(format string, args ...any) error {

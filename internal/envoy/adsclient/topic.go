@@ -69,7 +69,7 @@ func (t *topic) unwatch(name string, w Watcher) {
 // rejectedError is an error about a rejected resource. The metrics count such errors separately.
 type rejectedError struct{ error }
 
-// Refused implements the interface of discovery.Refused.
+// Refused makes metrics count the failure as refused.
 func (rejectedError) Refused() bool { return true }
 
 func (t *topic) execute(a ads.Actions) {
