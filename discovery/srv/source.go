@@ -22,20 +22,20 @@ var logger = grpclog.Component("understudy")
 func init() { discovery.Register(Scheme, parseTarget) }
 
 func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
-	p, err := parse(t.Target)
+	record, host, server, err := parse(t.Target)
 	if err != nil {
 		return nil, err
 	}
 	s := source{
-		name:     p.record,
+		name:     record,
 		resolver: discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver,
 		refresh:  t.Refresh(discovery.Refresh{Every: 30 * time.Second, RemoveAfter: 2}),
 	}
 	if dns := t.Choice("dns", "tcp"); s.resolver == nil {
-		s.resolver, s.server = newResolver(p.server, dns == "tcp"), p.server
+		s.resolver, s.server = newResolver(server, dns == "tcp"), server
 	}
 	trustNames := t.Choice("verify", "target", "record") == "record"
-	return []discovery.Mechanism{{Source: s, Authority: xnet.EncodeAuthority(p.host), TrustNames: trustNames}}, nil
+	return []discovery.Mechanism{{Source: s, Authority: xnet.EncodeAuthority(host), TrustNames: trustNames}}, nil
 }
 
 type source struct {

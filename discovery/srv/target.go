@@ -1,6 +1,7 @@
 package srv
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"regexp"
@@ -16,16 +17,13 @@ const targetForm = "srv:///checkout.example.com, or srv:///_service._proto.examp
 // dnsName matches a name of labels (RFC 1035, 2.3.4).
 var dnsName = regexp.MustCompile(`^([^.\x00-\x20\x7f-\x{10ffff}/\\,@"']{1,63}\.)+$`)
 
-type parsedTarget struct {
-	server string // host:port of the DNS server, or "" for that of the system
-	record string // full name of the SRV records, such as _grpc._tcp.checkout.example.com
-	host   string // name that certificates are verified against
-}
-
-func parse(target resolver.Target) (parsedTarget, error) {
+// parse returns the full name of the SRV records, such as _grpc._tcp.checkout.example.com, the name
+// that certificates are verified against, and the host:port of the DNS server, or "" for that of the
+// system.
+func parse(target resolver.Target) (record, host, server string, err error) {
 	u := target.URL
-	invalid := func(format string, args ...any) (parsedTarget, error) {
-		return parsedTarget{}, fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...), targetForm)
+	invalid := func(format string, args ...any) (string, string, string, error) {
+		return "", "", "", fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...), targetForm)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
 	switch {
@@ -36,29 +34,24 @@ func parse(target resolver.Target) (parsedTarget, error) {
 	case strings.ContainsAny(name, ":[]"):
 		return invalid("has a port or an address: the ports come from the records")
 	}
-	p := parsedTarget{record: name, host: strings.TrimSuffix(name, ".")}
+	record, host = name, strings.TrimSuffix(name, ".")
 	if strings.HasPrefix(name, "_") {
-		labels := strings.SplitN(p.host, ".", 3)
+		labels := strings.SplitN(host, ".", 3)
 		if len(labels) < 3 || !strings.HasPrefix(labels[1], "_") {
 			return invalid("names no service and protocol")
 		}
-		p.host = labels[2]
+		host = labels[2]
 	} else {
-		p.record = "_grpc._tcp." + name
+		record = "_grpc._tcp." + name
 	}
-	if !dnsName.MatchString(strings.TrimSuffix(p.record, ".")+".") || len(p.record) > 254 {
-		return invalid("results in the name %s, which is not a DNS name", printable.Quote(p.record))
+	if !dnsName.MatchString(strings.TrimSuffix(record, ".")+".") || len(record) > 254 {
+		return invalid("results in the name %s, which is not a DNS name", printable.Quote(record))
 	}
 	if u.Host == "" {
-		return p, nil
+		return record, host, "", nil
 	}
-	host, port := u.Hostname(), u.Port()
-	if host == "" {
+	if u.Hostname() == "" {
 		return invalid("names a port without a name server")
 	}
-	if port == "" {
-		port = "53"
-	}
-	p.server = net.JoinHostPort(host, port)
-	return p, nil
+	return record, host, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "53")), nil
 }
