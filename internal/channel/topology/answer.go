@@ -93,7 +93,7 @@ func equalPriorities(p, other Priority) bool {
 }
 
 func equalEndpoints(e, other *Endpoint) bool {
-	return e.Weight == other.Weight && e.Health == other.Health && e.Hostname == other.Hostname && e.Node == other.Node &&
+	return e.Weight == other.Weight && e.Health == other.Health && e.Hostname == other.Hostname &&
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
@@ -108,7 +108,7 @@ func Size(a *Answer) int {
 		for _, l := range p.Localities {
 			n += locality + len(l.Region) + len(l.Zone) + len(l.SubZone)
 			for _, e := range l.Endpoints {
-				n += endpoint + len(e.Hostname) + len(e.Node) + address*(len(e.ForZones)+len(e.ForNodes))
+				n += endpoint + len(e.Hostname) + address*(len(e.ForZones)+len(e.ForNodes))
 				for _, a := range e.Addresses {
 					n += address + len(a)
 				}

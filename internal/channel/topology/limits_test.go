@@ -66,7 +66,6 @@ func TestLongerTextIsLarger(t *testing.T) {
 			"zone":     of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.Zone = text }),
 			"sub-zone": of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.SubZone = text }),
 			"hostname": of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Hostname = text }),
-			"node":     of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Node = text }),
 			"address":  of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Addresses = []string{text} }),
 			"resolved": of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) {
 				a.Resolved = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: text}}}}
