@@ -110,7 +110,7 @@ func checkMechanisms(mechanisms []Mechanism, mayLackName bool) error {
 		if p.Source == nil {
 			return fmt.Errorf("mechanism %d has no source", i+1)
 		}
-		if names[p.Name] || p.Name == "" && !(mayLackName && len(mechanisms) == 1) {
+		if names[p.Name] || p.Name == "" && (!mayLackName || len(mechanisms) > 1) {
 			return fmt.Errorf("mechanism %d has the name %q, want one that no other mechanism has", i+1, p.Name)
 		}
 		names[p.Name] = true
