@@ -93,8 +93,6 @@ type Endpoint struct {
 	// Hostname is the name in the server's certificate, or "" if unknown. It has no effect unless
 	// Mechanism.TrustNames is set.
 	Hostname string
-	// Node is the machine that the endpoint runs on, or "" if unknown.
-	Node string
 	// ForZones and ForNodes are the source's hints: the zones and nodes whose clients should prefer
 	// this endpoint.
 	ForZones, ForNodes []string

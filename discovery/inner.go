@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
 )
@@ -35,7 +34,11 @@ func (i resolverSource) Start(r *Receiver) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	return Started{Close: func() { conn.close(wrapped) }, ResolveNow: func() { wrapped.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
+	return Started{
+		// The Close method of gRPC's resolvers waits for a running UpdateState, which may be our caller.
+		Close:      func() { go wrapped.Close() },
+		ResolveNow: func() { wrapped.ResolveNow(resolver.ResolveNowOptions{}) },
+	}, nil
 }
 
 // Check implements Source. It returns nil, because only Build can detect errors, and Build needs a
@@ -46,24 +49,6 @@ func (resolverSource) Check(bool) error { return nil }
 type resolverConn struct {
 	resolver.ClientConn // implements ParseServiceConfig, and methods that later versions of gRPC may add
 	r                   *Receiver
-	running             atomic.Int32
-}
-
-// close closes the wrapped resolver. The Close method of gRPC's resolvers waits for a running
-// UpdateState. While calls are running, close may itself run inside UpdateState, so it then calls
-// Close on another goroutine.
-func (c *resolverConn) close(wrapped resolver.Resolver) {
-	if c.running.Load() > 0 {
-		go wrapped.Close()
-		return
-	}
-	wrapped.Close()
-}
-
-// enter counts a call from the wrapped resolver as running until the returned function is called.
-func (c *resolverConn) enter() (leave func()) {
-	c.running.Add(1)
-	return func() { c.running.Add(-1) }
 }
 
 func (c *resolverConn) UpdateState(state resolver.State) error {
@@ -79,7 +64,6 @@ func (c *resolverConn) UpdateState(state resolver.State) error {
 			endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}, Attributes: attributes})
 		}
 	}
-	defer c.enter()()
 	return c.r.Update(Answer{Resolved: endpoints})
 }
 
@@ -88,6 +72,5 @@ func (c *resolverConn) NewAddress(addresses []resolver.Address) {
 }
 
 func (c *resolverConn) ReportError(err error) {
-	defer c.enter()()
 	c.r.Fail(err)
 }

@@ -189,11 +189,11 @@ func TestMechanismErrors(t *testing.T) {
 		l.sendList("c", c)
 		c.Fail(errors.New("nor that"))
 		l.wantUpdates("error x: c: nor that")
-		before := logged.Count("x: mechanism 1 has no name")
+		before := logged.Count("x: mechanism 1 has the name \"\"")
 		l.listSource.Mechanisms(nil)
 		l.listSource.Mechanisms([]discovery.Mechanism{{Source: c}})
 		l.wantUpdates("")
-		if got := logged.Count("x: mechanism 1 has no name") - before; got != 1 {
+		if got := logged.Count("x: mechanism 1 has the name \"\"") - before; got != 1 {
 			t.Errorf("a list with a mistake is logged %d times, want once", got)
 		}
 	})

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,8 +26,11 @@ func (t *Target) Mechanisms(builder resolver.Builder, inner resolver.Target) ([]
 		return nil, fmt.Errorf("no source is registered for scheme %s", printable.Quote(inner.URL.Scheme))
 	}
 	nestedReader := registered.Reader().(*reader)
-	nestedTarget := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions}
-	nestedTarget.options.Program, nestedTarget.scope = nestedOptions(nestedReader.program, t.options.Program), options.Entry
+	nestedTarget := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, scope: options.Entry}
+	program, outer := nestedReader.program, t.options.Program
+	program.Refresh, program.RemoveAfter = cmp.Or(outer.Refresh, program.Refresh), cmp.Or(outer.RemoveAfter, program.RemoveAfter)
+	program.Sources, program.Settings = slices.Concat(program.Sources, outer.Sources), outer.Settings
+	nestedTarget.options.Program = program
 	read, mechanisms, err := nestedReader.read(nestedTarget)
 	if err != nil {
 		return nil, err
@@ -42,18 +46,4 @@ func (t *Target) Mechanisms(builder resolver.Builder, inner resolver.Target) ([]
 		}
 	}
 	return mechanisms, nil
-}
-
-// nestedOptions returns the options of a nested target. program holds the options of the nested
-// target's builder, and outer those of the enclosing target, which take precedence.
-func nestedOptions(program, outer options.Program) options.Program {
-	if outer.Refresh != 0 {
-		program.Refresh = outer.Refresh
-	}
-	if outer.RemoveAfter != 0 {
-		program.RemoveAfter = outer.RemoveAfter
-	}
-	program.Sources = slices.Concat(program.Sources, outer.Sources)
-	program.Settings, program.ServiceConfig = outer.Settings, outer.ServiceConfig
-	return program
 }

@@ -22,9 +22,9 @@ func withShelf(name string) given.Option {
 // writes the resulting refresh interval, removeAfter and source options to result.
 func newLookupBuilder(result *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
+		r := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
 		*result = fmt.Sprint(r.Every, " ", r.RemoveAfter, " ", discovery.OwnOptions(t, shelf{}).name, " in ", t.Channel.Endpoint())
-		return []discovery.Mechanism{{Source: &fakeSource{}, Authority: "its-own"}}, err
+		return []discovery.Mechanism{{Source: &fakeSource{}, Authority: "its-own"}}, nil
 	}, opts...)
 }
 
@@ -49,9 +49,7 @@ func TestOptionsOfNestedTarget(t *testing.T) {
 		var result string
 		b := newLookupBuilder(&result, test.inner...)
 		list := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-			if _, err := t.Refresh(discovery.Refresh{RemoveAfter: 2}); err != nil {
-				return nil, err
-			}
+			t.Refresh(discovery.Refresh{RemoveAfter: 2})
 			return t.Mechanisms(b, target(strings.TrimSuffix("in:///name?"+test.nestedQuery, "?")))
 		}, test.outer...)
 		text := strings.TrimSuffix("x:///list?"+test.query, "?")

@@ -37,12 +37,12 @@ func TestPoll(t *testing.T) {
 		if got, want := cc.take(), "error x: down"; got != want {
 			t.Errorf("at once: channel saw %q, want %q", got, want)
 		}
-		// The interval is 10 s plus or minus 10%. The second poll is therefore due after 9 to 11 s,
-		// and the third after 18 to 22 s.
+		// The first backoff is 1 s plus or minus 20%, and the interval 10 s plus or minus 10%. The
+		// second poll is therefore due after 0.8 to 1.2 s, and the third after 9.8 to 12.2 s.
 		for _, step := range []struct {
 			seconds float64
 			want    string
-		}{{8.9, ""}, {11.1, `state 10.0.0.2:1["child0" "/"]`}, {17.9, ""}, {22.1, `state 10.0.0.3:1["child0" "/"]`}} {
+		}{{0.7, ""}, {1.3, `state 10.0.0.2:1["child0" "/"]`}, {9.7, ""}, {12.3, `state 10.0.0.3:1["child0" "/"]`}} {
 			<-time.After(time.Until(start.Add(time.Duration(step.seconds * float64(time.Second)))))
 			if got := cc.take(); got != step.want {
 				t.Errorf("after %v s: channel saw %q, want %q", step.seconds, got, step.want)

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -123,11 +124,12 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 		return nil, nil, err
 	}
 	mechanisms, err := r.parse(&t)
+	err = cmp.Or(t.err, err)
 	if err == nil {
 		err = t.checkQuery()
 	}
 	if err == nil {
-		err = checkMechanisms(mechanisms)
+		err = checkMechanisms(mechanisms, true)
 	}
 	return &t, mechanisms, err
 }

@@ -61,7 +61,8 @@ func (r *Receiver) Update(a Answer) error {
 // answer stays in use; errors of calls contain the reason only if there is no such answer. The
 // reason is logged when its text changes, so the same failure must always have the same text,
 // without IDs, local ports or times. Only the text of err is passed on, because a status would fail
-// wait-for-ready calls. See also Mistake and Refused.
+// wait-for-ready calls. See also Mistake. Metrics count a failure as refused
+// if it wraps an error with the method Refused() bool, which returns true.
 func (r *Receiver) Fail(err error) {
 	if err == nil {
 		err = errNoReason
@@ -94,7 +95,7 @@ func (r *Receiver) Unconfirmed(err error, since time.Time) {
 
 // Rejected reports that the source refused an update from its server, and why. The last answer is
 // not affected. The error appears on the debug page and in metrics; the source itself should log
-// it. A source that has no answer because of the refusal calls Fail(Refused(err)) instead.
+// it. A source that has no answer because of the refusal calls Fail instead.
 func (r *Receiver) Rejected(err error) {
 	if r.hooks.Rejected != nil && err != nil {
 		r.hooks.Rejected(err)
@@ -123,14 +124,9 @@ func (r *Receiver) Trying(text string) {
 // The previous endpoints stay in use until one mechanism of the new list has answered, and either
 // the other mechanisms have answered or failed, or the failover timeout has expired.
 func (r *Receiver) Mechanisms(list []Mechanism) {
-	err := checkMechanisms(list)
-	if err == nil && list[0].Name == "" {
-		err = errNoName
-	}
-	switch {
-	case err != nil:
+	if err := checkMechanisms(list, false); err != nil {
 		r.Fail(err)
-	case r.hooks.Mechanisms != nil:
+	} else if r.hooks.Mechanisms != nil {
 		r.hooks.Mechanisms(list)
 	}
 }

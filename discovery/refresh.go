@@ -1,10 +1,11 @@
 package discovery
 
 import (
-	"math/rand/v2"
+	"context"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/config/options"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // Refresh configures how often a source looks up names and when it removes an address.
@@ -20,12 +21,12 @@ type Refresh struct {
 
 // Refresh returns the values of the target's parameters "refresh" and "removeAfter". A value that
 // the target does not set comes from the program's options, or else from defaults. The method is
-// for sources that look up names.
-func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
+// for sources that look up names. The target is invalid if a value is.
+func (t *Target) Refresh(defaults Refresh) Refresh {
 	for _, name := range options.Names(options.LookedUpName) {
 		if text := t.Parameter(name); text != "" {
 			if err := t.options.Set(name, text, options.LookedUpName); err != nil {
-				return Refresh{}, t.errorf("has an invalid parameter: %v", err)
+				t.fail(t.errorf("has an invalid parameter: %v", err))
 			}
 		}
 	}
@@ -36,12 +37,26 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	if t.options.RemoveAfter != 0 {
 		r.RemoveAfter = t.options.RemoveAfter
 	}
-	return r, nil
+	return r
 }
 
-// Next returns the time to wait between an answer and the next lookup. The result is random.
-func (r Refresh) Next() time.Duration { return jittered(r.Every) }
-
-func jittered(d time.Duration) time.Duration {
-	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
+// LookUp calls lookUp, and then again one interval after each answer, or earlier if the channel calls
+// ResolveNow: then 30 s after the answer, as gRPC's DNS resolver does. After an error, or an answer
+// that the channel rejects, it is called with gRPC's backoff if that is shorter than the interval.
+// The context is cancelled when the channel no longer needs the source.
+func (r Refresh) LookUp(to *Receiver, lookUp func(context.Context) (Answer, error)) Started {
+	lookups := xnet.NewLookups(r.Every)
+	ctx, cancel := context.WithCancel(context.Background())
+	go lookups.Run(ctx, func(ctx context.Context) bool {
+		a, err := lookUp(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			to.Fail(err)
+			return false
+		}
+		return to.Update(a) == nil
+	})
+	return Started{Close: cancel, ResolveNow: lookups.Request}
 }

@@ -12,14 +12,13 @@ import (
 )
 
 type countingSource struct {
-	mu              sync.Mutex
-	receivers       []*discovery.Receiver
-	onStart         func()
-	blockResolveNow chan struct{}
-	open            int
-	resolveNows     int
-	updates         int
-	updateErr       error
+	mu          sync.Mutex
+	receivers   []*discovery.Receiver
+	onStart     func()
+	open        int
+	resolveNows int
+	updates     int
+	updateErr   error
 }
 
 func (*countingSource) Check(bool) error { return nil }
@@ -37,9 +36,6 @@ func (s *countingSource) Start(r *discovery.Receiver) (discovery.Started, error)
 
 func (s *countingSource) resolveNow() {
 	s.withLock(func() { s.resolveNows++ })
-	if s.blockResolveNow != nil {
-		<-s.blockResolveNow
-	}
 }
 
 func (s *countingSource) withLock(f func()) {
@@ -89,86 +85,68 @@ func wantSummary(t *testing.T, s *countingSource, want string) {
 	}
 }
 
-// After each interval, the source must be closed and started again, because gRPC's resolver may
-// delay a lookup that it is asked for. Nothing else may be asked of it.
-func TestRefreshRestarts(t *testing.T) {
-	for _, updateErr := range []error{nil, errors.New("refused")} {
-		synctest.Test(t, func(t *testing.T) {
-			s, updates := &countingSource{updateErr: updateErr}, 0
-			started := startRefreshed(t, s)
-			if updateErr == nil {
-				s.lastReceiver().Fail(errors.New("down"))
-			} else if err := s.lastReceiver().Update(plain("a:1")); err == nil {
-				t.Error("the source did not receive the error of the refused answer")
-			} else {
-				updates = 1
-			}
-			time.Sleep(6 * time.Minute)
-			wantSummary(t, s, fmt.Sprintf("started 2 times, 1 open, asked 0 times, %d updates", updates))
-			s.withLock(func() { s.updateErr = nil })
-			_ = s.lastReceiver().Update(plain("a:1"))
-			time.Sleep(6 * time.Minute)
-			wantSummary(t, s, fmt.Sprintf("started 3 times, 1 open, asked 0 times, %d updates", updates+1))
-			started.Close()
-			started.ResolveNow()
-			_ = s.lastReceiver().Update(plain("b:1"))
-			wantSummary(t, s, fmt.Sprintf("started 3 times, 0 open, asked 0 times, %d updates", updates+1))
-		})
-	}
-}
-
-// Reports to the receiver of an earlier start must have no effect, and must not restart the timer
-// of the next request.
-func TestRefreshIgnoresOldRounds(t *testing.T) {
+// For each lookup, the source must be started, and closed after its first report. Its ResolveNow must
+// not be called, because gRPC's resolver may delay a lookup that it is asked for. A failed lookup, or
+// a rejected answer, must be followed by another one before the interval has ended.
+func TestRefreshStartsForEachLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(countingSource)
 		started := startRefreshed(t, s)
-		old := s.lastReceiver()
-		old.Fail(errors.New("down"))
-		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		wantSummary(t, s, "started 1 times, 1 open, asked 0 times, 0 updates")
+		s.lastReceiver().Fail(errors.New("down"))
+		time.Sleep(2 * time.Second)
+		wantSummary(t, s, "started 2 times, 1 open, asked 0 times, 0 updates")
+		s.withLock(func() { s.updateErr = errors.New("rejected") })
 		_ = s.lastReceiver().Update(plain("a:1"))
-		for range 4 {
-			time.Sleep(2 * time.Minute)
-			_ = old.Update(plain("b:1"))
-			old.Fail(errors.New("down"))
-			old.Confirm()
-		}
+		time.Sleep(3 * time.Second)
 		wantSummary(t, s, "started 3 times, 1 open, asked 0 times, 1 updates")
+		s.withLock(func() { s.updateErr = nil })
+		_ = s.lastReceiver().Update(plain("a:1"))
+		synctest.Wait()
+		wantSummary(t, s, "started 3 times, 0 open, asked 0 times, 2 updates")
+		time.Sleep(6 * time.Minute)
+		wantSummary(t, s, "started 4 times, 1 open, asked 0 times, 2 updates")
 		started.Close()
+		started.ResolveNow()
+		_ = s.lastReceiver().Update(plain("b:1"))
+		time.Sleep(time.Hour)
+		wantSummary(t, s, "started 4 times, 0 open, asked 0 times, 2 updates")
 	})
 }
 
-// The channel is closed while the source is being started again. The source must be closed
-// immediately after its start, without a call of ResolveNow.
-func TestRefreshClosedDuringRestart(t *testing.T) {
+// Reports after the first one of a lookup must have no effect.
+func TestRefreshIgnoresLaterReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(countingSource)
 		started := startRefreshed(t, s)
-		s.lastReceiver().Fail(errors.New("down"))
+		synctest.Wait()
+		for range 2 {
+			_ = s.lastReceiver().Update(plain("a:1"))
+			s.lastReceiver().Fail(errors.New("down"))
+			s.lastReceiver().Confirm()
+		}
+		time.Sleep(2 * time.Minute)
+		_ = s.lastReceiver().Update(plain("b:1"))
+		wantSummary(t, s, "started 1 times, 0 open, asked 0 times, 1 updates")
+		started.Close()
+		synctest.Wait()
+	})
+}
+
+// If the channel is closed while the source is being started, the source must be closed after its
+// start.
+func TestRefreshClosedDuringStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(countingSource)
+		started := startRefreshed(t, s)
+		synctest.Wait()
+		_ = s.lastReceiver().Update(plain("a:1"))
 		s.withLock(func() { s.onStart = started.Close })
 		time.Sleep(6 * time.Minute)
 		started.ResolveNow()
 		_ = s.lastReceiver().Update(plain("a:1"))
 		time.Sleep(time.Hour)
-		wantSummary(t, s, "started 2 times, 0 open, asked 0 times, 0 updates")
-	})
-}
-
-// The refresh interval ends, and the channel is closed, before a call to ResolveNow has returned.
-// Neither ResolveNow nor Start may be called again.
-func TestRefreshIntervalEndsDuringClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &countingSource{blockResolveNow: make(chan struct{})}
-		started := startRefreshed(t, s)
-		s.lastReceiver().Fail(errors.New("no"))
-		time.Sleep(4 * time.Minute)
-		go started.ResolveNow()
-		time.Sleep(2 * time.Minute)
-		started.Close()
-		close(s.blockResolveNow)
-		time.Sleep(time.Hour)
-		if got, want := s.summary(), "started 1 times, 0 open, asked 1 times, 0 updates"; got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		wantSummary(t, s, "started 2 times, 0 open, asked 0 times, 1 updates")
 	})
 }

@@ -1,8 +1,6 @@
 package discovery
 
 import (
-	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,43 +15,38 @@ import (
 // no channel has used it for the duration linger, so that a channel that is reopened soon does not
 // have to wait. If linger is 0, the source is closed as soon as no channel uses it.
 //
-// The key must be comparable, have a type defined in the source's package, and include everything
+// The key must have a type defined in the source's package, and include everything
 // that determines the endpoints, such as credentials. If sources with equal keys differ, the one
-// that is started first is used. Channels do not wait for each other, so Update always returns nil
-// to the source. If a channel rejects an answer, the source's ResolveNow is called. It is not
-// called again for that channel's rejections until the channel has accepted an answer.
-func Shared(key any, linger time.Duration, s Source) Source {
-	return shared{key, linger, s}
+// that is started first is used. Update returns the error of a channel that rejects the answer.
+func Shared[K comparable](key K, linger time.Duration, s Source) Source {
+	return shared{s, key, linger}
 }
 
 type shared struct {
+	Source
 	key    any
 	linger time.Duration
-	source Source
-}
-
-func (s shared) Check(read bool) error {
-	if s.key == nil || !reflect.ValueOf(s.key).Comparable() {
-		return fmt.Errorf("the key of a shared source has type %T, want a comparable value", s.key)
-	}
-	return s.source.Check(read)
 }
 
 func (s shared) Start(r *Receiver) (Started, error) {
-	if err := s.Check(false); err != nil {
-		return Started{}, err
-	}
 	g := join(s.key)
-	if err := g.start(s.source, r); err != nil {
+	if err := g.start(s.Source, r); err != nil {
 		g.leave(0)
 		return Started{}, err
 	}
-	m := &member{group: g, receiver: r}
-	g.add(m)
+	member := r.With(Hooks{}) // a copy, because r may be started more than once
+	g.events.Do(func() {
+		g.members[member] = true
+		for _, report := range g.current {
+			if report != nil {
+				report(member)
+			}
+		}
+	})
 	started := g.started.Load()
 	return Started{
 		Close: func() {
-			g.remove(m)
+			g.events.Run(func() { delete(g.members, member) })
 			g.leave(s.linger)
 		},
 		ResolveNow:      g.call(started.ResolveNow),
@@ -77,9 +70,9 @@ type group struct {
 	started atomic.Pointer[Started] // nil before the start
 	closed  bool                    // used only by calls
 
-	mu      sync.Mutex
-	members map[*member]bool
-	current reports // what a new member must receive
+	events  serial.Serializer // guards the fields below
+	members map[*Receiver]bool
+	current [kinds]func(*Receiver) // what a new member receives, in the order of the kinds
 }
 
 // join returns the group of a key, and counts the caller as a user.
@@ -88,7 +81,7 @@ func join(key any) *group {
 	defer groups.mu.Unlock()
 	g := groups.all[key]
 	if g == nil {
-		g = &group{key: key, members: make(map[*member]bool)}
+		g = &group{key: key, members: make(map[*Receiver]bool)}
 		groups.all[key] = g
 	}
 	if g.users++; g.timer != nil {
@@ -101,14 +94,21 @@ func join(key any) *group {
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
-	if g.users--; g.users == 0 {
-		g.timer = time.AfterFunc(linger, g.expire)
+	switch g.users--; {
+	case g.users > 0:
+	case linger == 0:
+		g.expire()
+	default:
+		g.timer = time.AfterFunc(linger, func() {
+			groups.mu.Lock()
+			defer groups.mu.Unlock()
+			g.expire()
+		})
 	}
 }
 
+// expire closes the source unless it is used again. groups.mu must be locked.
 func (g *group) expire() {
-	groups.mu.Lock()
-	defer groups.mu.Unlock()
 	if g.users > 0 || groups.all[g.key] != g {
 		return
 	}
@@ -156,119 +156,61 @@ func (g *group) call(f func()) func() {
 	}
 }
 
-func (g *group) receiver(first *Receiver) *Receiver {
-	return new(Receiver).With(Hooks{
-		Update: func(a Answer) error {
-			g.record(answered, func(m *member) { m.resolveIfRejected(m.receiver.Update(a)) })
-			return nil
-		},
-		Mechanisms: func(list []Mechanism) {
-			g.record(answered, func(m *member) {
-				m.receiver.Mechanisms(list)
-				m.resolveIfRejected(nil)
-			})
-		},
-		Fail:    func(err error) { g.record(failed, func(m *member) { m.receiver.Fail(err) }) },
-		Confirm: func() { g.record(confirmed, func(m *member) { m.receiver.Confirm() }) },
-		Unconfirmed: func(err error, since time.Time) {
-			kind := unconfirmed
-			if !since.IsZero() {
-				kind = outdated
-			}
-			g.record(kind, func(m *member) { m.receiver.Unconfirmed(err, since) })
-		},
-		Rejected:   func(err error) { g.record(rejected, func(m *member) { m.receiver.Rejected(err) }) },
-		Trying:     func(text string) { g.record(trying, func(m *member) { m.receiver.Trying(text) }) },
-		Remembered: first.Remembered,
-	})
-}
-
-// reports holds the last report of each kind that still applies. Each report is a function that
-// passes it to a member. They are passed in the order of the kinds.
-type reports [kinds]func(*member)
-
+// These are the kinds of reports that a new member receives, in this order.
 const (
 	trying = iota
 	answered
-	confirmed
 	failed
-	rejected
 	unconfirmed // until the source says otherwise
 	outdated    // unconfirmed until the next answer
 	kinds
 )
 
-// ended contains the kinds of reports that no longer apply after a report of each kind.
-var ended = [kinds][]int{
-	answered:    {trying, confirmed, failed, outdated},
-	confirmed:   {trying, failed, outdated},
-	unconfirmed: {outdated},
-	outdated:    {unconfirmed},
-}
-
-func (s *reports) add(kind int, report func(*member)) {
-	for _, k := range ended[kind] {
-		s[k] = nil
-	}
-	s[kind] = report
-}
-
-func (g *group) record(kind int, report func(*member)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if kind != rejected { // a new member does not receive earlier rejections
-		g.current.add(kind, report)
-	}
-	for m := range g.members {
-		m.pending.add(kind, report)
-		m.next.Enqueue(&m.events, m.send)
-	}
-}
-
-// add adds a member and sends it the current reports on the caller's stack.
-func (g *group) add(m *member) {
-	g.mu.Lock()
-	m.pending = g.current
-	g.members[m] = true
-	g.mu.Unlock()
-	m.events.Do(m.send)
-}
-
-// remove removes a member. It may be called from inside a call of the member's receiver.
-func (g *group) remove(m *member) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.members, m)
-	m.pending = reports{}
-}
-
-type member struct {
-	group        *group
-	receiver     *Receiver
-	pending      reports           // not sent yet; guarded by group.mu
-	events       serial.Serializer // runs send, and guards lastRejected
-	next         serial.Slot
-	lastRejected bool
-}
-
-// send sends the member the pending reports.
-func (m *member) send() {
-	m.group.mu.Lock()
-	pending := m.pending
-	m.pending = reports{}
-	m.group.mu.Unlock()
-	for _, report := range pending {
-		if report != nil {
-			report(m)
+// report passes a report to all members, who only queue it. If it has a kind, later members receive
+// it, too, until it is ended.
+func (g *group) report(pass func(*Receiver), kind int, ended ...int) {
+	g.events.Run(func() {
+		for _, k := range ended {
+			g.current[k] = nil
 		}
-	}
+		if kind >= 0 {
+			g.current[kind] = pass
+		}
+		for m := range g.members {
+			pass(m)
+		}
+	})
 }
 
-// resolveIfRejected records whether the member has rejected an answer. If the member accepted the
-// previous one, a rejection causes a re-resolution.
-func (m *member) resolveIfRejected(err error) {
-	if resolveNow := m.group.call(m.group.started.Load().ResolveNow); err != nil && !m.lastRejected && resolveNow != nil {
-		resolveNow()
-	}
-	m.lastRejected = err != nil
+func (g *group) receiver(first *Receiver) *Receiver {
+	const none = -1
+	return new(Receiver).With(Hooks{
+		Update: func(a Answer) error {
+			var rejected atomic.Pointer[error]
+			g.report(func(m *Receiver) {
+				if err := m.Update(a); err != nil {
+					rejected.Store(&err)
+				}
+			}, answered, trying, failed, outdated)
+			if err := rejected.Load(); err != nil {
+				return *err
+			}
+			return nil
+		},
+		Mechanisms: func(list []Mechanism) {
+			g.report(func(m *Receiver) { m.Mechanisms(list) }, answered, trying, failed, outdated)
+		},
+		Fail:    func(err error) { g.report(func(m *Receiver) { m.Fail(err) }, failed) },
+		Confirm: func() { g.report((*Receiver).Confirm, none, trying, failed, outdated) },
+		Unconfirmed: func(err error, since time.Time) {
+			kind, ended := unconfirmed, outdated
+			if !since.IsZero() {
+				kind, ended = ended, kind
+			}
+			g.report(func(m *Receiver) { m.Unconfirmed(err, since) }, kind, ended)
+		},
+		Rejected:   func(err error) { g.report(func(m *Receiver) { m.Rejected(err) }, none) },
+		Trying:     func(text string) { g.report(func(m *Receiver) { m.Trying(text) }, trying) },
+		Remembered: first.Remembered,
+	})
 }

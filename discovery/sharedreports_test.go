@@ -77,7 +77,7 @@ func TestSharedSourceReports(t *testing.T) {
 			{func() { s.Unconfirmed(lostErr, time.Time{}) }, "doubt(lost,true)", "answer2 doubt(lost,true)"},
 			{func() { answer("3") }, "answer3", "answer3 doubt(lost,true)"},
 			{func() { s.Unconfirmed(nil, time.Time{}) }, "doubt(<nil>,true)", "answer3"},
-			{func() { s.raw.Fail(lostErr); s.Fail(errors.New("worse")) }, "fail(worse)", "answer3 fail(worse)"},
+			{func() { s.raw.Fail(lostErr); s.Fail(errors.New("worse")) }, "fail(lost) fail(worse)", "answer3 fail(worse)"},
 			{func() { s.raw.Confirm(); s.Fail(lostErr) }, "confirm fail(lost)", "answer3 fail(lost)"},
 			{func() { s.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}}) }, "list1", "list1"},
 		} {

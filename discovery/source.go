@@ -68,6 +68,12 @@ type Started struct {
 	Confirmed func() time.Time
 }
 
+func (s *Started) close() {
+	if s.Close != nil {
+		s.Close()
+	}
+}
+
 // Mechanism is one discovery mechanism of a channel (gRFC A37). It has one source, whose endpoints
 // form one or more priorities.
 type Mechanism struct {

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,6 +32,7 @@ type Target struct {
 	scope          options.Scope
 	query          url.Values
 	readParameters map[string]bool
+	err            error // the first mistake that Choice or Refresh has found
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
@@ -41,21 +43,35 @@ func (t *Target) Parameter(name string) string {
 	return t.query.Get(name)
 }
 
-func (t *Target) redacted() string {
-	u := printable.HideTarget(t.URL)
-	return u.String()
+// Choice returns the value of a parameter, or "" if the parameter is not set. The target is invalid
+// if the value is not one of choices.
+func (t *Target) Choice(name string, choices ...string) string {
+	value := t.Parameter(name)
+	if value != "" && !slices.Contains(choices, value) {
+		t.fail(fmt.Errorf("%s: %s given, want %s", name, printable.Quote(value), strings.Join(choices, " or ")))
+	}
+	return value
 }
+
+func (t *Target) fail(err error) { t.err = cmp.Or(t.err, err) }
 
 func (t *Target) errorf(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", printable.Quote(t.redacted()), fmt.Sprintf(format, args...))
 }
 
-const maxNameLength = 100
+func (t *Target) redacted() string {
+	u := printable.HideTarget(t.URL)
+	return u.String()
+}
 
 // readQuery parses the query and reads the parameters that are common to all sources.
 func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
+	case t.URL.Opaque != "" && t.scope == options.Channel: // an entry may be dns:host or unix:path
+		return t.errorf("lacks the slashes after the scheme, want %s", strings.Replace(t.redacted(), ":", ":///", 1))
+	case t.URL.Fragment != "":
+		return t.errorf("has a fragment, want none (in a name, # is written %%23)")
 	case err != nil:
 		return t.errorf("has a query that does not parse (%v)", err)
 	case t.URL.ForceQuery:
@@ -64,7 +80,7 @@ func (t *Target) readQuery() error {
 	t.query, t.readParameters = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) != 1 || query[name][0] == "" {
-			return t.errorf("must have exactly one value for %s", printable.Line(name, maxNameLength))
+			return t.errorf("must have exactly one value for %s", printable.Line(name, 100))
 		}
 		if err := t.options.Set(name, query.Get(name), t.scope); err != nil {
 			return t.errorf("has an invalid parameter: %v", err)
@@ -82,20 +98,14 @@ func (t *Target) checkQuery() error {
 		if slices.Contains(options.Names(options.Channel), name) {
 			return t.errorf("has the parameter %q, which is one of the whole channel: want it after the last entry", name)
 		}
-		return t.errorf("has the unknown parameter %s (in a name, ? is written %%3F), want one of %s", printable.Quote(name), t.parameterNames())
+		known := slices.AppendSeq(options.Names(t.scope), maps.Keys(t.readParameters))
+		slices.Sort(known)
+		return t.errorf("has the unknown parameter %s (in a name, ? is written %%3F), want one of %s", printable.Quote(name), strings.Join(known, ", "))
 	}
 	return nil
 }
 
-func (t *Target) parameterNames() string {
-	all := slices.AppendSeq(options.Names(t.scope), maps.Keys(t.readParameters))
-	slices.Sort(all)
-	return strings.Join(all, ", ")
-}
-
-var errNoName = errors.New("mechanism 1 has no name, want one")
-
-func checkMechanisms(mechanisms []Mechanism) error {
+func checkMechanisms(mechanisms []Mechanism, mayLackName bool) error {
 	if len(mechanisms) == 0 {
 		return errors.New("the source has no mechanisms, want at least one")
 	}
@@ -104,7 +114,7 @@ func checkMechanisms(mechanisms []Mechanism) error {
 		if p.Source == nil {
 			return fmt.Errorf("mechanism %d has no source", i+1)
 		}
-		if names[p.Name] || p.Name == "" && len(mechanisms) > 1 {
+		if names[p.Name] || p.Name == "" && (!mayLackName || len(mechanisms) > 1) {
 			return fmt.Errorf("mechanism %d has the name %q, want one that no other mechanism has", i+1, p.Name)
 		}
 		names[p.Name] = true

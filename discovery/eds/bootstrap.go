@@ -47,15 +47,6 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// fileError is an error about a file that may be temporary: the file may be incomplete, or its
-// volume may not be mounted yet.
-type fileError struct{ error }
-
-func isFileError(err error) bool {
-	_, isFileErr := errors.AsType[fileError](err)
-	return isFileErr
-}
-
 // loadBootstrap reads the bootstrap that the environment variables specify. If no variable is set,
 // it returns an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
@@ -111,17 +102,9 @@ func (s *bootstrapServer) credentials() (channelCredentials, error) {
 		case "tls":
 			return tlsCredentials(c.Config)
 		}
-		unknown = append(unknown, printable.Quote(c.Type))
+		unknown = append(unknown, c.Type)
 	}
-	uri := printable.Line(s.URI, 100)
-	if unknown == nil {
-		return channelCredentials{}, fmt.Errorf("xDS bootstrap: server %s has no channel_creds", uri)
-	}
-	const most = 5
-	if len(unknown) > most {
-		unknown = append(unknown[:most], "…")
-	}
-	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has channel_creds of type %s, want "tls" or "insecure"`, uri, strings.Join(unknown, ", "))
+	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has the channel_creds %s, want one of type "tls" or "insecure"`, printable.Line(s.URI, 100), printable.Line(fmt.Sprintf("%q", unknown), 200))
 }
 
 func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
@@ -130,8 +113,8 @@ func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 	if len(config) > 0 {
 		err = json.Unmarshal(config, &files)
 	}
-	if err == nil {
-		_, err = files.load()
+	if err == nil && (files.Certificate == "") != (files.PrivateKey == "") {
+		err = errors.New("certificate_file and private_key_file go together: only one is given")
 	}
 	if err != nil {
 		return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // The clusters are those of the example in gRFC A37: endpoints from EDS come first, and DNS is the
@@ -113,7 +112,7 @@ func TestClusterServiceName(t *testing.T) {
 		cluster := adstest.EDS("shop")
 		cluster.EdsClusterConfig.ServiceName = "service"
 		s.start(server, adstest.NewCatalogue(cluster, adstest.Cluster("service", "10.1.0.1:1")).Serve)
-		defer s.openChannel(s.builder(given.Sources(WithCDS())), "eds://"+server+"/shop")()
+		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 shop/child0 of ["shop/child0"]`)
 	})
 }

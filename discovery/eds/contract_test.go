@@ -23,7 +23,7 @@ func TestSourceContract(t *testing.T) {
 				server := adstest.Serve(listener, serveOnce)
 				t.Cleanup(server.Stop)
 				creds := &channelCredentials{insecure.NewCredentials(), insecureIdentity}
-				s := source{hosts: []string{"192.0.2.1:1"}, cluster: "c", options: options{credentials: creds}}
+				s := source{uris: []string{dnsPrefix + "192.0.2.1:1"}, cluster: "c", options: options{credentials: creds}}
 				s.network = &adsclient.Network{Dial: func(ctx context.Context, _ string) (net.Conn, error) {
 					if isUnreachable {
 						return nil, errors.New("connection refused")

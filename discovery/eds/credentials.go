@@ -3,7 +3,6 @@ package eds
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -49,23 +48,19 @@ type tlsFiles struct {
 	PrivateKey  string `json:"private_key_file"`
 }
 
-// load reads the files. If a file is missing or invalid, it returns a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
-	if (f.Certificate == "") != (f.PrivateKey == "") {
-		return nil, errors.New("certificate_file and private_key_file go together: only one is given")
-	}
 	var config tls.Config
 	if f.CA != "" {
 		roots, err := xnet.Roots(f.CA)
 		if err != nil {
-			return nil, fileError{fmt.Errorf("ca_certificate_file: %w", err)}
+			return nil, fmt.Errorf("ca_certificate_file: %w", err)
 		}
 		config.RootCAs = roots
 	}
 	if f.Certificate != "" {
 		pair, err := tls.LoadX509KeyPair(f.Certificate, f.PrivateKey)
 		if err != nil {
-			return nil, fileError{fmt.Errorf("certificate_file and private_key_file: %w", err)}
+			return nil, fmt.Errorf("certificate_file and private_key_file: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

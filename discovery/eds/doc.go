@@ -32,7 +32,7 @@
 //
 // # Clusters
 //
-// With cds=true in the target, or WithCDS, the source first requests the Cluster of that name.
+// With cds=true in the target, the source first requests the Cluster of that name.
 // The clusters of an aggregate become priorities of the channel, in order (gRFC A37). A
 // LOGICAL_DNS cluster is resolved through DNS. An EDS cluster names the ClusterLoadAssignment to
 // request. docs/xds.md lists the fields that are used. A cluster that cannot be used becomes a
@@ -45,8 +45,7 @@
 // ends without a response or receives nothing for 15 s. If a server has responded before, but sends
 // nothing for 15 s after a request for a cluster, it counts as unreachable only for the channels
 // that need that cluster. A channel that has endpoints keeps them while their server is down,
-// unless WithFallbackOnReachabilityOnly, or fallbackOnReachabilityOnly=true in the target, selects
-// the rule of gRFC A95.
+// unless fallbackOnReachabilityOnly=true in the target selects the rule of gRFC A95.
 //
 // An unreachable server is retried, and is used as soon as it has sent the cluster. The channel
 // then stops using the servers that follow it in the list. A channel uses the resources of one
@@ -72,6 +71,6 @@
 // files of "tls" (ca_certificate_file, certificate_file and private_key_file) are read again for
 // each connection. Other fields are ignored.
 //
-// A file that cannot be read, or is invalid, is read again with gRPC's backoff. Until it is valid,
-// calls use the last good endpoints or fail with an error that names the file.
+// A bootstrap file that cannot be read, or is invalid, is read again with gRPC's backoff. Until it is
+// valid, calls use the last good endpoints or fail with an error that names the file.
 package eds

@@ -25,9 +25,6 @@ const maxResponse = 64 << 20
 type options struct {
 	credentials *channelCredentials // if nil, the credentials of the bootstrap or the default
 	node        *corev3.Node
-
-	reachabilityOnly bool
-	cds              bool
 }
 
 func (o *options) check() error {
@@ -71,22 +68,4 @@ func WithNode(node *corev3.Node) discovery.SourceOption {
 		node = withAgent(proto.CloneOf(node))
 	}
 	return discovery.OwnOption(func(o *options) { o.node = node })
-}
-
-const (
-	reachabilityParameter = "fallbackOnReachabilityOnly"
-	cdsParameter          = "cds"
-)
-
-// WithFallbackOnReachabilityOnly tries the next of several management servers as soon as the
-// previous one cannot be reached, as fallback_on_reachability_only does in gRFC A95. By default,
-// endpoints must also be missing, as in gRFC A71.
-func WithFallbackOnReachabilityOnly() discovery.SourceOption {
-	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
-}
-
-// WithCDS first requests the Cluster that has the target's name. The Cluster may be an aggregate,
-// name a host in DNS, or name the ClusterLoadAssignment to request (gRFC A37).
-func WithCDS() discovery.SourceOption {
-	return discovery.OwnOption(func(o *options) { o.cds = true })
 }

@@ -58,7 +58,7 @@ func TestBuildErrors(t *testing.T) {
 		opts   []given.Option
 		want   string
 	}{
-		{"eds://h/c", nil, "without a port"},
+		{"eds://h/c", nil, `has the server "h"`},
 		{"eds:///c", nil, "names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP)"},
 		{"eds://h:1/c", []given.Option{given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
 		{"eds://h:1/c", []given.Option{given.Sources(WithTransportCredentials(nil))}, "credentials are nil"},

@@ -3,7 +3,6 @@ package eds
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -20,48 +19,40 @@ import (
 )
 
 func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
-	hosts, cluster, err := parseTarget(t.Target)
+	uris, cluster, err := parseTarget(t.Target)
 	if err != nil {
 		return nil, err
 	}
 	s := source{
-		hosts:    hosts,
-		cluster:  cluster,
-		options:  discovery.OwnOptions(t, options{}),
-		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
-		recorder: t.BuildOptions.MetricsRecorder,
-		Learned:  new(location.Learned),
-	}
-	for name, value := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
-		if v := t.Parameter(name); v != "" {
-			if *value, err = strconv.ParseBool(v); err != nil {
-				return nil, fmt.Errorf("%s: %q given, want true or false", name, v)
-			}
-		}
+		uris:             uris,
+		cluster:          cluster,
+		options:          discovery.OwnOptions(t, options{}),
+		network:          discovery.OwnOptions(t, adsclient.Options{}).Network,
+		recorder:         t.BuildOptions.MetricsRecorder,
+		reachabilityOnly: t.Choice("fallbackOnReachabilityOnly", "true", "false") == "true",
+		Learned:          new(location.Learned),
 	}
 	mechanism := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
-	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
-			return nil, err
-		}
+	if t.Choice("cds", "true", "false") == "true" {
+		t.Refresh(cds.DNS) // clusters with DNS names read these parameters later
 		mechanism.Source = clusterSource{s, t}
 	}
 	return []discovery.Mechanism{mechanism}, nil
 }
 
 type source struct {
-	hosts    []string // if empty, the servers of the bootstrap are used
+	uris     []string // of the servers; if empty, those of the bootstrap are used
 	cluster  string
 	options  options
 	network  *adsclient.Network
 	recorder stats.MetricsRecorder
 
+	reachabilityOnly bool // the next server is used even if endpoints are known (gRFC A95, not A71)
+
 	*location.Learned // the locality of the node
 }
 
-// Start implements discovery.Source. It returns an error if an option is invalid, or if a bootstrap
-// in an environment variable is invalid. An invalid bootstrap file is not an error, because it is
-// read again until it is valid.
+// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	w := &watch{
@@ -73,20 +64,11 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return w.open()
 }
 
-// servers returns the management servers in order of preference. An error about a file is a
-// fileError.
+// servers returns the management servers in order of preference.
 func (s source) servers() ([]adsclient.Server, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
-	servers, err := s.readServers()
-	if err != nil && os.Getenv(bootstrapFileVar) != "" {
-		err = fileError{err}
-	}
-	return servers, err
-}
-
-func (s source) readServers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
 		return nil, err
@@ -96,10 +78,7 @@ func (s source) readServers() ([]adsclient.Server, error) {
 		node = boot.nodeOrDefault()
 	}
 	s.Set(location.Location{Region: node.GetLocality().GetRegion(), Zone: node.GetLocality().GetZone()})
-	var uris []string
-	for _, host := range s.hosts {
-		uris = append(uris, dnsPrefix+host)
-	}
+	uris := s.uris
 	if uris == nil {
 		for _, server := range boot.Servers {
 			uris = append(uris, server.URI)
@@ -142,11 +121,16 @@ func readResource(m proto.Message) (any, error) {
 }
 
 // Check implements discovery.Source. It ignores errors about files unless read is set, because
-// these errors may be temporary.
+// these errors may be temporary: a file may be incomplete, or its volume may not be mounted yet.
 func (s source) Check(read bool) error {
-	_, err := s.servers()
-	if isFileError(err) && !read {
-		return nil
+	servers, err := s.servers()
+	if !read && os.Getenv(bootstrapFileVar) != "" {
+		return s.options.check()
+	}
+	for _, server := range servers {
+		if files, ok := server.Identity.(tlsFiles); ok && read && err == nil {
+			_, err = files.load()
+		}
 	}
 	return err
 }

@@ -18,21 +18,17 @@ import (
 // one request, and a longer name could make this request too large for the server.
 const maxNameLength = 4096
 
-// parseTarget returns the management servers and the cluster of a target. hosts is empty if the
+// parseTarget returns the management servers and the cluster of a target. uris is empty if the
 // target contains no server, so that the servers of the bootstrap are used.
-func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
+func parseTarget(target resolver.Target) (uris []string, cluster string, err error) {
 	u := target.URL
 	cluster = strings.TrimPrefix(u.Path, "/") // the name may contain slashes
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("target %s %s; want eds://xds.example.com:443/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
 	switch {
-	case u.Opaque != "":
-		return nil, "", invalid("lacks the slashes after the scheme")
 	case u.User != nil:
 		return nil, "", invalid("has user information")
-	case u.Fragment != "":
-		return nil, "", invalid("has a fragment (in a cluster's name, # is written %%23)")
 	case cluster == "":
 		return nil, "", invalid("names no cluster")
 	case !utf8.ValidString(cluster):
@@ -45,27 +41,11 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 		return nil, cluster, nil
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
-		if problem := hostProblem(host); problem != "" {
-			return nil, "", invalid("%s", problem)
+		name, port, err := net.SplitHostPort(host)
+		if n, numberErr := strconv.ParseUint(port, 10, 16); err != nil || name == "" || numberErr != nil || n == 0 || slices.Contains(uris, dnsPrefix+host) {
+			return nil, "", invalid("has the server %s, want different ones with a name and a port from 1 to 65535", printable.Quote(host))
 		}
-		if slices.Contains(hosts, host) {
-			return nil, "", invalid("names the server %s twice", host)
-		}
-		hosts = append(hosts, host)
+		uris = append(uris, dnsPrefix+host)
 	}
-	return hosts, cluster, nil
-}
-
-func hostProblem(host string) string {
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		return "names a server without a port"
-	}
-	if name == "" {
-		return "names a port without a server"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Sprintf("has port %s, which is not from 1 to 65535", printable.Quote(port))
-	}
-	return ""
+	return uris, cluster, nil
 }

@@ -61,7 +61,7 @@ func TestInvalidBootstrapFileIsReadAgain(t *testing.T) {
 		validBootstrap[:30]:                      "not the JSON of a bootstrap",
 		"{}":                                     "names no server",
 		`{"node":[]}`:                            "node: ",
-		`{"xds_servers":[{"server_uri":"x:1"}]}`: "has no channel_creds",
+		`{"xds_servers":[{"server_uri":"x:1"}]}`: "has the channel_creds []",
 	} {
 		bootstrapFile(t, text)
 		c := build(t, "eds:///c")

@@ -18,57 +18,46 @@ type watch struct {
 	receiver   *discovery.Receiver
 	needs      func(map[string]adsclient.State) adsclient.Needs
 	onSnapshot func(adsclient.Snapshot)
-	ctx        context.Context
 	cancel     context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until the servers are known
 	outage    *adsclient.Outage                   // nil while the server can be reached
 }
 
-// open subscribes to the resources. If a file is invalid, open returns without an error, and a
-// goroutine reads the file again until it is valid.
+// open subscribes to the resources.
 func (w *watch) open() (discovery.Started, error) {
-	servers, err := w.servers()
-	if err != nil && !isFileError(err) {
+	if err := w.Check(false); err != nil {
 		return discovery.Started{}, err
 	}
-	w.ctx, w.cancel = context.WithCancel(context.Background())
-	if err == nil {
-		w.follow(servers)
-	} else {
-		go w.retry(err)
-	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	go w.run(ctx)
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// retry reads the bootstrap again with gRPC's backoff until it is valid.
-func (w *watch) retry(err error) {
-	var servers []adsclient.Server
+// run follows the servers. An invalid bootstrap file is read again with gRPC's backoff.
+func (w *watch) run(ctx context.Context) {
+	servers, err := w.servers()
 	for attempt := 0; err != nil; attempt++ {
 		w.receiver.Fail(err)
-		if !xnet.Rest(w.ctx, xnet.Backoff(attempt, rand.Float64())) {
+		if !xnet.Rest(ctx, xnet.Backoff(attempt, rand.Float64())) {
 			return
 		}
 		servers, err = w.servers()
 	}
-	w.follow(servers)
-}
-
-func (w *watch) follow(servers []adsclient.Server) {
 	var names []string
 	for _, s := range servers {
 		names = append(names, s.URI)
 	}
 	w.receiver.Trying("waiting for management server " + strings.Join(names, ", then "))
-	following := adsclient.Follow(adsclient.Target{
+	w.following.Store(adsclient.Follow(adsclient.Target{
 		Cluster:          w.cluster,
 		Servers:          servers,
-		ReachabilityOnly: w.options.reachabilityOnly,
+		ReachabilityOnly: w.reachabilityOnly,
 		Needs:            w.needs,
-	}, w, w.recorder)
-	w.following.Store(following)
-	if w.ctx.Err() != nil { // stop may have been called before Store
-		following.Stop()
+	}, w, w.recorder))
+	if ctx.Err() != nil { // stop may have been called before Store
+		w.stop()
 	}
 }
 

@@ -26,7 +26,7 @@ func TestBuildErrors(t *testing.T) {
 		{target("a"), resolver.BuildOptions{DisableServiceConfig: true}, nil, "which this channel disables"},
 		{target(""), resolver.BuildOptions{}, nil, ""},
 		{target("bad"), resolver.BuildOptions{}, nil, `"fake:bad": it cannot be built`},
-		{resolver.Target{URL: url.URL{Scheme: Scheme, Opaque: "a:1"}}, resolver.BuildOptions{}, nil, "three slashes"},
+		{resolver.Target{URL: url.URL{Scheme: Scheme, Opaque: "a:1"}}, resolver.BuildOptions{}, nil, "lacks the slashes after the scheme"},
 		{target("a"), resolver.BuildOptions{}, given.Set("ServiceConfig", "{"), "want a JSON object"},
 		{target("a"), resolver.BuildOptions{}, given.Set("ServiceConfig", `{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
 	} {

@@ -119,8 +119,8 @@ func TestCloseDuringResolveNow(t *testing.T) {
 		r.Close()
 		close(release)
 		synctest.Wait()
-		if got, want := f.take(), "asked a\nanswered a\nclosed a\nclosed b\n"; got != want {
-			t.Errorf("resolvers saw %q, want %q", got, want)
+		if got, want := f.take(), "asked a\nanswered a\nclosed "; !strings.HasPrefix(got, want) || strings.Count(got, "closed") != 2 {
+			t.Errorf("resolvers saw %q, want %q, and each closed once", got, want)
 		}
 	})
 }

@@ -60,7 +60,7 @@ func TestIdleChannel(t *testing.T) {
 func TestFirstCallReportsInvalidTarget(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                                        "failover: target has no entries",
-		"failover:us:443":                                     "with three slashes",
+		"failover:us:443":                                     "lacks the slashes after the scheme",
 		"failover://us:443,eu:443":                            "with three slashes",
 		"failover:///us:443,,eu:443":                          `failover: entry 2, "": it is empty`,
 		"failover:///us:443,nosuch:///eu":                     `no resolver is registered for scheme "nosuch"`,

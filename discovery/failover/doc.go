@@ -55,8 +55,8 @@
 // errors of all mechanisms.
 //
 // gRPC looks DNS names up again only after a failed connection. With the parameter refresh, names
-// are also looked up at an interval, and an address is removed after two consecutive answers
-// without it, or after the number of answers that removeAfter sets.
+// are also looked up at an interval, or earlier after a failed lookup, with gRPC's backoff. An address
+// is removed after two consecutive answers without it, or after the number that removeAfter sets.
 //
 // A re-resolution request goes to the mechanism whose connection failed. If there are several
 // mechanisms, requests of the channel, which do not name a mechanism, are ignored: otherwise DNS

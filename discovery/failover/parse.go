@@ -33,14 +33,15 @@ type listParser struct {
 // parse returns the discovery mechanisms of all entries in priority order. If the error is nil,
 // there is at least one mechanism.
 func (l *listParser) parse() ([]discovery.Mechanism, error) {
-	if err := checkForm(l.URL); err != nil {
-		return nil, err
-	}
 	text := strings.TrimPrefix(l.URL.EscapedPath(), "/")
-	if text == "" {
+	switch n := strings.Count(text, ",") + 1; {
+	case l.URL.User != nil:
+		return nil, fmt.Errorf("target has user information; want the form %s", targetForm)
+	case l.URL.Host != "":
+		return nil, fmt.Errorf("target has a host: %s; want the form %s, with three slashes", printable.Quote(l.URL.Host), targetForm)
+	case text == "":
 		return nil, fmt.Errorf("target has no entries; want the form %s", targetForm)
-	}
-	if n := strings.Count(text, ",") + 1; n > maxEntries {
+	case n > maxEntries:
 		return nil, fmt.Errorf("target has %d entries; want at most %d", n, maxEntries)
 	}
 	var mechanisms []discovery.Mechanism
@@ -48,7 +49,7 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 	for i, escaped := range strings.Split(text, ",") {
 		found, err := l.parseEntry(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("entry %d, %s: %w", i+1, printable.Quote(redacted(escaped)), err)
+			return nil, fmt.Errorf("entry %d, %s: %w", i+1, printable.Quote(printable.HideText(escaped)), err)
 		}
 		if i == 0 {
 			l.firstAuthority = found[0].Authority
@@ -62,24 +63,6 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 		return nil, fmt.Errorf("target has %d entries, including those of nested lists; want at most %d", n, maxEntries)
 	}
 	return mechanisms, nil
-}
-
-// checkForm returns an error unless u consists of only a scheme, a path and an optional query.
-func checkForm(u url.URL) error {
-	var problem, value string
-	switch {
-	case u.Opaque != "":
-		problem, value = "no slashes before its entries", redacted(u.Opaque)
-	case u.Host != "":
-		problem, value = "a host", u.Host
-	case u.User != nil:
-		problem, value = "user information", "xxxxx"
-	case u.Fragment != "":
-		problem, value = "a fragment (in an entry, # is written %23)", strings.TrimPrefix(printable.HideText("#"+u.Fragment), "#")
-	default:
-		return nil
-	}
-	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", problem, printable.Quote(value), targetForm)
 }
 
 // parseEntry parses one entry of the list. The name of a discovery mechanism is the decoded entry,
@@ -200,17 +183,6 @@ func uniqueName(name string, names map[string]bool) string {
 	}
 	names[unique] = true
 	return unique
-}
-
-func redacted(escaped string) string {
-	text, err := url.PathUnescape(escaped)
-	if err != nil {
-		return printable.HideText(escaped)
-	}
-	if after := printable.HideText(text); after != text {
-		return after
-	}
-	return escaped
 }
 
 // parseError returns the reason why text cannot be parsed. The reason must not contain the text,

@@ -22,11 +22,6 @@ func (f proxyFunc) usesProxy(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-type routing struct {
-	address string // host:port, or "" if the entry's resolver finds the addresses itself
-	byProxy bool   // whether the proxy looks up address; otherwise, gRPC dials it directly
-}
-
 // route determines where the name in a DNS entry is looked up, and how its addresses are reached.
 // On a channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists
 // it:
@@ -38,33 +33,29 @@ type routing struct {
 //	                                               too, otherwise its name
 //
 // In the last case, directReceiver handles the answers, because NO_PROXY rarely lists the addresses
-// of a name.
-func (s source) route() (routing, error) {
+// of a name. In the first and the last case, route returns the name, as host:port.
+func (s source) route() (address string, byProxy bool, err error) {
 	if s.hasDialer || s.target.URL.Scheme != "dns" || s.options.customResolver("dns") != nil {
-		return routing{}, nil // a custom dialer looks up names itself
+		return "", false, nil // a custom dialer looks up names itself
 	}
 	// When gRPC decides whether the channel uses a proxy, it treats the whole list as one host
 	// name.
 	channelUsesProxy, err := s.options.proxy.usesProxy(s.list)
 	if err != nil {
-		return routing{}, err
+		return "", false, err
 	}
-	address, err := hostPort(s.target.Endpoint())
-	if err != nil {
-		return routing{}, err
+	if address, err = hostPort(s.target.Endpoint()); err != nil {
+		return "", false, err
 	}
 	entryUsesProxy, err := s.options.proxy.usesProxy(address)
 	switch {
 	case err != nil:
-		return routing{}, err
 	case !channelUsesProxy && entryUsesProxy:
 		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole list for one host name, whose end matches NO_PROXY", s.target.URL.Redacted())
-	case entryUsesProxy && !s.options.localDNS:
-		return routing{address: address, byProxy: true}, nil
-	case !entryUsesProxy && channelUsesProxy:
-		return routing{address: address}, nil
+	case entryUsesProxy && !s.options.localDNS, !entryUsesProxy && channelUsesProxy:
+		return address, entryUsesProxy, nil
 	}
-	return routing{}, nil
+	return "", false, err
 }
 
 // directReceiver receives the answers for an entry whose name is in NO_PROXY, on a channel that

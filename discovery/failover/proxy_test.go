@@ -40,14 +40,14 @@ func routesOf(t *testing.T, target string, opts resolver.BuildOptions, options .
 			t.Fatal(err)
 		}
 		for _, p := range mechanisms {
-			routing, err := p.Source.(source).route()
+			address, byProxy, err := p.Source.(source).route()
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case routing.byProxy:
-				lines = append(lines, "by proxy "+routing.address)
-			case routing.address != "":
-				lines = append(lines, "direct "+routing.address)
+			case byProxy:
+				lines = append(lines, "by proxy "+address)
+			case address != "":
+				lines = append(lines, "direct "+address)
 			default:
 				lines = append(lines, "here")
 			}

@@ -47,9 +47,7 @@ func WithLocalDNSResolution() discovery.SourceOption {
 var noRefresh = discovery.Refresh{RemoveAfter: 2}
 
 func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(noRefresh); err != nil { // the entries read these parameters later
-		return nil, err
-	}
+	t.Refresh(noRefresh) // the entries read these parameters later
 	l := listParser{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
 	return l.parse()
 }
@@ -89,11 +87,7 @@ func (l *listParser) resolverMechanism(t *discovery.Target, builder resolver.Bui
 	}
 	inner := discovery.FromResolver(builder, t.Target, t.ClientConn, opts)
 	if t.URL.Scheme == "dns" {
-		refresh, err := t.Refresh(noRefresh)
-		if err != nil {
-			return nil, err
-		}
-		inner = discovery.Refreshed(inner, refresh)
+		inner = discovery.Refreshed(inner, t.Refresh(noRefresh))
 	}
 	s := source{Source: inner, target: t.Target, options: l.options, list: t.Channel.Endpoint(), hasDialer: opts.Dialer != nil}
 	return []discovery.Mechanism{{Source: s, Authority: authority}}, nil
@@ -110,22 +104,22 @@ type source struct {
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	routing, err := s.route()
+	address, byProxy, err := s.route()
 	switch {
 	case err != nil:
 		return discovery.Started{}, err
-	case routing.byProxy:
+	case byProxy:
 		// No error handling is needed, because the source has no other answer.
-		_ = r.Update(answerWith(routing.address))
+		_ = r.Update(answerWith(address))
 		return discovery.Started{}, nil
-	case routing.address != "":
-		r = r.With(discovery.Hooks{Update: directReceiver{r, routing.address, s.options.proxy}.update})
+	case address != "":
+		r = r.With(discovery.Hooks{Update: directReceiver{r, address, s.options.proxy}.update})
 	}
 	return s.Source.Start(r)
 }
 
 func (s source) Check(parse bool) error {
-	if _, err := s.route(); err != nil {
+	if _, _, err := s.route(); err != nil {
 		return err
 	}
 	return s.Source.Check(parse)

@@ -75,7 +75,7 @@
 //
 // Replace files by rename. A file that is being written in place may be incomplete, for example with
 // a port 844 instead of 8443. A file is therefore read only when its size and time have not changed
-// for half a second, also by a new channel. This time is 2 seconds if the file ends in the middle of
+// for half a second. Until then, a new channel uses the content that other channels use. This time is 2 seconds if the file ends in the middle of
 // a line, or if a write has made it smaller. If a file keeps changing for 10 seconds, the log notes
 // it.
 //

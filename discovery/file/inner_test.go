@@ -5,15 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // For an EDS cluster in a file, the client must request only the endpoints from the server. It must
-// not request the Cluster, even if the options enable that for eds: targets (cds=true).
-func TestEDSClusterWithCDSEnabled(t *testing.T) {
+// not request the Cluster.
+func TestEDSCluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -37,10 +35,8 @@ func TestEDSClusterWithCDSEnabled(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", bootstrap)
 	path := newPath(t)
 	write(t, path, clustersFile("- {name: shop, type: EDS}\n"))
-	for _, opts := range [][]given.Option{nil, {given.Sources(eds.WithCDS())}} {
-		if got, want := watchFile(t, path, opts...).next(t), `10.0.0.7:1["shop/child0" "region/zone"]`; got != want {
-			t.Errorf("state = %s, want %s", got, want)
-		}
+	if got, want := watchFile(t, path).next(t), `10.0.0.7:1["shop/child0" "region/zone"]`; got != want {
+		t.Errorf("state = %s, want %s", got, want)
 	}
 }
 

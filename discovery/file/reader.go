@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"syscall"
 	"time"
 
@@ -23,28 +22,13 @@ type watched struct {
 	options filewatch.Options
 }
 
-// reading is the result of reading a file. It is a Source only in order to pass through
-// discovery.Shared.
-type reading struct {
-	discovery.Source // always nil
-	*content
-	info fs.FileInfo // of the file when it was read; nil if it did not exist
-}
-
-// content is what a file contains, or the reason why it cannot be used. Readings of a file that has
-// not changed have the same content.
+// content is what a file contains, or the reason why it cannot be used. It is a Source only in order
+// to pass through discovery.Shared.
 type content struct {
-	doc     *clusterfile.Document // nil if err is set
-	version string
-	err     error
-}
-
-func (r *reading) isCurrent(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		info = nil
-	}
-	return !filewatch.Differ(r.info, info)
+	discovery.Source                       // always nil
+	doc              *clusterfile.Document // nil if err is set
+	version          string
+	err              error
 }
 
 func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
@@ -73,23 +57,19 @@ func (f *fileReader) run(ctx context.Context) {
 	defer timer.Stop()
 	for ok := true; ok; ok = w.Wait(ctx.Done(), timer.C) {
 		timer.Stop()
-		f.check()
+		due, err := f.file.Look()
+		if err != nil {
+			logger.Warning(Scheme + ": " + err.Error())
+			if f.last == nil {
+				f.publish(&content{err: err})
+			}
+		}
+		if due {
+			f.read()
+		}
 		if next := f.file.Next(); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
-	}
-}
-
-func (f *fileReader) check() {
-	due, err := f.file.Look()
-	if err != nil {
-		logger.Warning(Scheme + ": " + err.Error())
-		if f.last == nil {
-			f.publish(&content{err: err})
-		}
-	}
-	if due {
-		f.read()
 	}
 }
 
@@ -97,7 +77,12 @@ func (f *fileReader) check() {
 func (f *fileReader) read() {
 	data, err := clusterfile.Read(f.path)
 	if err != nil {
-		f.fail(err)
+		if isTemporary(err) {
+			f.file.Failed()
+		}
+		if f.last == nil || f.last.err == nil || f.last.err.Error() != err.Error() {
+			f.publish(&content{err: err})
+		}
 		return
 	}
 	if !f.file.Read() {
@@ -110,24 +95,12 @@ func (f *fileReader) read() {
 	f.publish(f.lastParsed)
 }
 
-// fail publishes the reason why the file cannot be read. If the reason may be temporary, fail
-// schedules another attempt.
-func (f *fileReader) fail(err error) {
-	if isTemporary(err) {
-		f.file.Failed()
-	}
-	result := &content{err: err}
-	if f.last != nil && f.last.err != nil && f.last.err.Error() == err.Error() {
-		result = f.last
-	}
-	f.publish(result)
-}
-
-// publish passes a reading to all channels, even if the content is the same as before, because a
-// new channel may wait for it.
+// publish passes the content to all channels, unless it is the same as before.
 func (f *fileReader) publish(c *content) {
-	f.last = c
-	f.receiver.Mechanisms([]discovery.Mechanism{{Name: f.path, Source: &reading{content: c, info: f.file.Seen()}}})
+	if c != f.last {
+		f.last = c
+		f.receiver.Mechanisms([]discovery.Mechanism{{Name: f.path, Source: c}})
+	}
 }
 
 // isTemporary reports whether err is a system error that may end although the file does not change,

@@ -3,7 +3,6 @@ package file
 import (
 	"fmt"
 	"net/url"
-	"time"
 
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -14,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
-	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -31,9 +29,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
-		return nil, err
-	}
+	t.Refresh(cds.DNS) // clusters with DNS names read these parameters later
 	name, cluster := clusterfile.NameOf(path), t.Parameter("cluster")
 	if cluster != "" {
 		name = cluster
@@ -43,20 +39,13 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 
 func pathOf(target resolver.Target) (string, error) {
 	u := target.URL
-	var problem string
 	switch {
-	case u.Opaque != "":
-		problem = "has a relative path (write three slashes before an absolute path)"
 	case u.Host != "" || u.User != nil:
-		problem = fmt.Sprintf("names the host %s (write three slashes before a path)", printable.Quote(u.Host))
-	case u.Fragment != "":
-		problem = fmt.Sprintf("has a fragment, %s (in a path, # is written %%23)", printable.Quote(u.Fragment))
+		return "", fmt.Errorf("target %s names the host %s (write three slashes before a path), want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), printable.Quote(u.Host))
 	case u.Path == "" || u.Path == "/":
-		problem = "has no path"
-	default:
-		return u.Path, nil
+		return "", fmt.Errorf("target %s has no path, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()))
 	}
-	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), problem)
+	return u.Path, nil
 }
 
 type source struct {
@@ -67,28 +56,15 @@ type source struct {
 
 // Start implements discovery.Source. The file may not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	u := &user{source: s, receiver: r, joins: true}
+	u := &user{source: s, receiver: r}
 	u.maker = cds.Maker{Target: s.target, EDS: u.eds}
-	started, err := discovery.Shared(s.watched, 0, s.watched).Start(new(discovery.Receiver).With(discovery.Hooks{Mechanisms: u.update}))
-	if err != nil {
-		return started, err
-	}
-	u.events.Do(func() { u.joins = false })
-	return discovery.Started{Close: func() {
-		u.events.Run(u.editTimer.Stop)
-		started.Close()
-	}}, nil
+	return discovery.Shared(s.watched, 0, s.watched).Start(new(discovery.Receiver).With(discovery.Hooks{Mechanisms: u.update}))
 }
 
-// user makes the answers of a channel from the readings of a file.
+// user makes the answers of a channel from the content of a file.
 type user struct {
 	*source
-	receiver *discovery.Receiver
-
-	events    serial.Serializer // guards the fields below
-	joins     bool              // while true, a reading is the last one of the other channels
-	editTimer serial.Timer
-	last      *content // what was sent last
+	receiver  *discovery.Receiver
 	maker     cds.Maker
 	lastNotes string
 }
@@ -104,28 +80,9 @@ func (u *user) eds(service string) (discovery.Source, error) {
 	return mechanisms[0].Source, nil
 }
 
-// editTimeout limits how long a new channel waits for the latest edit of a file that other channels
-// already use. It is longer than the time after which a file counts as complete (docs/waits.md).
-const editTimeout = 3 * time.Second
-
-// update receives a reading, which is the source of the only mechanism. If the file has changed
-// since the reading that other channels use, a new channel waits for the next one.
+// update receives the content, which is the source of the only mechanism.
 func (u *user) update(list []discovery.Mechanism) {
-	r := list[0].Source.(*reading)
-	u.events.Run(func() {
-		if u.joins && !r.isCurrent(u.path) {
-			u.editTimer.Start(&u.events, editTimeout, func() { u.send(r.content) })
-			return
-		}
-		u.editTimer.Stop()
-		if r.content != u.last {
-			u.send(r.content)
-		}
-	})
-}
-
-func (u *user) send(c *content) {
-	u.last = c
+	c := list[0].Source.(*content)
 	if c.err != nil {
 		u.receiver.Fail(c.err)
 		return

@@ -91,7 +91,6 @@ func TestLongTexts(t *testing.T) {
 		"an address":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["`+longText+`"]}]`),
 		"a uid":       sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"targetRef":{"uid":"`+longText+`"}}]`),
 		"a zone":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"zone":"`+longText+`"}]`),
-		"a node":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"nodeName":"`+longText+`"}]`),
 		"a hint":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"`+longText+`"}]}}]`),
 		"a port":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"name":"`+longText+`"}]`),
 		"a protocol":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"appProtocol":"`+longText+`"}]`),

@@ -241,7 +241,7 @@ func describeEntries(q query, usedEntries []modelEntry) (lines []string) {
 				v6 = append(v6, o.address())
 			}
 		}
-		lines = append(lines, fmt.Sprint(slices.Index(ranks, o.priority), o.Zone, append(v4, v6...), health, o.weight, o.NodeName, o.Hints["forZones"], o.Hints["forNodes"]))
+		lines = append(lines, fmt.Sprint(slices.Index(ranks, o.priority), o.Zone, append(v4, v6...), health, o.weight, o.Hints["forZones"], o.Hints["forNodes"]))
 	}
 	slices.Sort(lines)
 	return lines
@@ -257,7 +257,7 @@ func describeAnswer(a discovery.Answer) (lines []string) {
 	for i, p := range a.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
-				lines = append(lines, fmt.Sprint(i, l.Zone, e.Addresses, e.Health, e.Weight, e.Node, hints(e.ForZones), hints(e.ForNodes)))
+				lines = append(lines, fmt.Sprint(i, l.Zone, e.Addresses, e.Health, e.Weight, hints(e.ForZones), hints(e.ForNodes)))
 			}
 		}
 	}

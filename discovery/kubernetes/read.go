@@ -48,8 +48,8 @@ type object struct {
 		TargetRef  struct {
 			UID string `json:"uid"`
 		}
-		NodeName, Zone string
-		Hints          struct{ ForZones, ForNodes [maxHints]hint }
+		Zone  string
+		Hints struct{ ForZones, ForNodes [maxHints]hint }
 	}
 	Ports [maxPorts + 1]*port
 	status
@@ -82,7 +82,7 @@ type slice struct {
 type endpoint struct {
 	rank
 	address            string // may be ""
-	uid, node, zone    string
+	uid, zone          string
 	forZones, forNodes []string
 }
 
@@ -92,7 +92,7 @@ func (o *object) slice() *slice {
 		if e != nil {
 			sl.endpoints = append(sl.endpoints, endpoint{
 				rank:    rankOf(e.Conditions.Ready, e.Conditions.Serving, e.Conditions.Terminating),
-				address: e.Addresses[0], uid: e.TargetRef.UID, node: unique.Make(e.NodeName).Value(), zone: unique.Make(e.Zone).Value(),
+				address: e.Addresses[0], uid: e.TargetRef.UID, zone: unique.Make(e.Zone).Value(),
 				forZones: namesOf(e.Hints.ForZones), forNodes: namesOf(e.Hints.ForNodes),
 			})
 		}
@@ -120,7 +120,7 @@ func (s *slice) hasLongText() bool {
 		texts = append(texts, p.Name, p.Protocol, p.AppProtocol)
 	}
 	for _, e := range s.endpoints {
-		texts = append(texts, e.address, e.uid, e.node, e.zone)
+		texts = append(texts, e.address, e.uid, e.zone)
 		texts = append(append(texts, e.forZones...), e.forNodes...)
 	}
 	return slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText })

@@ -35,9 +35,6 @@ func formatAnswer(a discovery.Answer) string {
 				if e.Weight != 1 {
 					fmt.Fprintf(&b, "*%d", e.Weight)
 				}
-				if e.Node != "" {
-					b.WriteString("@" + e.Node)
-				}
 				for _, z := range e.ForZones {
 					b.WriteString(">" + z)
 				}
@@ -142,7 +139,7 @@ func TestDocumentedRules(t *testing.T) {
 		{sentence: "no slice is a failure with the possible reasons", err: "no EndpointSlice of web.shop: there is no such Service, or it has the type ExternalName, or no selector"},
 		{sentence: "endpoints have nodes and hints, and zones are localities",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"nodeName":"n","zone":"a","hints":{"forZones":[{"name":"a"},{"name":"b"}],"forNodes":[{"name":"n"}]}}`, port80)},
-			want:   "0a/10.0.0.1:80=healthy@n>a>b>>n"},
+			want:   "0a/10.0.0.1:80=healthy>a>b>>n"},
 		{sentence: "labels of the Service set weights and priorities",
 			query: query{services: "web,web-canary"},
 			slices: []string{`web ,"understudy.dev/priority":"1","understudy.dev/weight":"9"|IPv4|{"addresses":["10.0.0.1"]}|` + port80,

@@ -249,7 +249,7 @@ func (s *answerBuilder) build() discovery.Answer {
 // newEndpoint expects the best candidate of the pod first.
 func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
 	best := pod[0]
-	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.node, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight
+	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight
 	switch {
 	case best.rank == rankWaiting:
 		e.Health = discovery.Unhealthy

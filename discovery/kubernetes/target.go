@@ -50,16 +50,10 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	terminating, family := t.Parameter("terminating"), t.Parameter("addressType")
-	switch {
-	case !slices.Contains([]string{"", "ifNone", "never"}, terminating):
-		return nil, fmt.Errorf("terminating: %s given, want ifNone or never", printable.Quote(terminating))
-	case !slices.Contains([]string{"", "both", "IPv4", "IPv6"}, family):
-		return nil, fmt.Errorf("addressType: %s given, want IPv4, IPv6 or both", printable.Quote(family))
-	case family != "both":
+	if family := t.Choice("addressType", "IPv4", "IPv6", "both"); family != "both" {
 		q.family = family
 	}
-	q.neverTerminating = terminating == "never"
+	q.neverTerminating = t.Choice("terminating", "ifNone", "never") == "never"
 	s := source{q, discovery.OwnOptions(t, server{})}
 	return []discovery.Mechanism{{Source: discovery.Shared(s, linger, s), Authority: authority, Prefer: "hints"}}, nil
 }
@@ -70,9 +64,6 @@ func parse(target resolver.Target) (query, string, error) {
 	u := target.URL
 	invalid := func(reason string) (query, string, error) {
 		return query{}, "", fmt.Errorf("target %s %s; want kubernetes:///service.namespace:port", printable.Quote(u.Redacted()), reason)
-	}
-	if u.Opaque != "" || u.User != nil || u.Fragment != "" {
-		return invalid("lacks the slashes, or has user information or a fragment")
 	}
 	var q query
 	text := strings.TrimPrefix(u.Path, "/")

@@ -25,9 +25,9 @@
 // idle. If the record had no addresses, it is left out. If only the IPv4 or only the IPv6 addresses
 // of a target cannot be looked up, the same rules apply to these addresses.
 //
-// Up to 16 targets are looked up at a time, alternating between priorities. A target that has not
-// responded for 5 s no longer counts towards the 16, and comes last in the next lookup. After these
-// 5 s, the channel gets the addresses known so far. It gets further addresses every 5 s.
+// Up to 256 lookups of targets run at a time, those of the highest priority first. A lookup without
+// an answer for 5 s no longer counts towards the 256. After these 5 s, the channel gets the addresses
+// known so far. It gets further addresses every 5 s.
 //
 // A record with port 0 is left out. At most 64 addresses of a target are used.
 //

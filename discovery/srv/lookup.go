@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +17,9 @@ const (
 	// lookupTimeout limits the duration of a lookup of the records and all their addresses
 	// (docs/waits.md).
 	lookupTimeout = 30 * time.Second
-	// maxConcurrentLookups limits how many hosts are looked up at the same time. Hosts that have
-	// not responded for a while do not count.
-	maxConcurrentLookups = 16
+	// maxConcurrentLookups limits how many lookups run at the same time. Those that take long do not
+	// count.
+	maxConcurrentLookups = 256
 	maxAddresses         = 64
 )
 
@@ -63,52 +62,83 @@ var families = [2]string{"ip4", "ip6"}
 // nameOf returns the name under which the addresses of a host and family are kept.
 func nameOf(family, host string) string { return family + " " + host }
 
-// hostLookups looks up the hosts of SRV records.
-type hostLookups struct {
-	source
-	mu sync.Mutex // guards the fields below
-	answer
-	silent  map[string]bool // hosts that have not responded for names.Hold
-	hasNews bool            // whether there are results that were not passed on
+// result is the result of looking up a host in one family.
+type result struct {
+	host, family string
+	addresses    []netip.Addr
+	err          error
 }
 
 // lookUp looks up the SRV records and the addresses of their hosts. At intervals of names.Hold, it
-// calls onPartial with the results so far, if there are new results. Hosts in silent, which did not
-// respond to the previous lookup, are looked up last. nowSilent contains the hosts that did not
-// respond to this lookup.
-func (s source) lookUp(ctx context.Context, silent map[string]bool, onPartial func(answer)) (a answer, nowSilent map[string]bool, err error) {
+// calls onPartial with the results so far, if there are new results.
+func (s source) lookUp(ctx context.Context, onPartial func(answer)) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	a, err = s.lookUpRecords(ctx)
+	a, err := s.lookUpRecords(ctx)
 	if err != nil || len(a.records) == 0 {
-		return a, nil, err
+		return a, err
 	}
-	l := &hostLookups{source: s, answer: a, silent: make(map[string]bool)}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		l.lookUpHosts(ctx, lookupOrder(a.records, silent))
-	}()
+	results := make(chan result)
+	go s.lookUpHosts(ctx, a.records, results)
 	holdTimer := time.NewTicker(names.Hold)
 	defer holdTimer.Stop()
-	for isDone := false; !isDone; {
+	missing := make(map[string]bool) // hosts without addresses in one family
+	for hasNews := false; ; {
 		select {
-		case <-done:
-			isDone = true
-		case <-holdTimer.C:
-			l.record(func() {
-				if l.hasNews {
-					l.hasNews = false
-					onPartial(l.answer)
+		case r, more := <-results:
+			if !more {
+				if len(a.addresses) == 0 {
+					return answer{}, names.DescribeFailures(a.problems)
 				}
+				return a, nil
+			}
+			e, _ := errors.AsType[*net.DNSError](r.err)
+			notFound := e != nil && e.IsNotFound
+			if r.err == nil || notFound {
+				a.addresses[nameOf(r.family, r.host)], hasNews = r.addresses[:min(len(r.addresses), maxAddresses)], true
+			}
+			if r.err != nil && (!notFound || missing[r.host]) {
+				a.problems = append(a.problems, s.withServer(r.err))
+			}
+			missing[r.host] = missing[r.host] || notFound
+		case <-holdTimer.C:
+			if hasNews {
+				hasNews = false
+				onPartial(a)
+			}
+		}
+	}
+}
+
+// lookUpHosts looks up the hosts of records, at most maxConcurrentLookups at a time. A lookup that
+// takes longer than names.Hold continues, but no longer counts.
+func (s source) lookUpHosts(ctx context.Context, records []record, results chan<- result) {
+	defer close(results)
+	var running sync.WaitGroup
+	defer running.Wait()
+	slots := make(chan struct{}, maxConcurrentLookups)
+	seen := make(map[string]bool)
+	for _, r := range records {
+		if seen[r.host] {
+			continue
+		}
+		seen[r.host] = true
+		for _, family := range families {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				results <- result{err: fmt.Errorf("lookup %s: no time left for this name and those after it", r.host)}
+				return
+			}
+			running.Go(func() {
+				release := sync.OnceFunc(func() { <-slots })
+				defer release()
+				defer time.AfterFunc(names.Hold, release).Stop()
+				addresses, err := s.resolver.LookupNetIP(ctx, family, r.host)
+				results <- result{r.host, family, addresses, err}
 			})
 		}
 	}
-	l.record(func() { a, nowSilent = l.answer, l.silent })
-	if len(a.addresses) == 0 {
-		return answer{}, nowSilent, names.DescribeFailures(a.problems)
-	}
-	return a, nowSilent, nil
 }
 
 func (s source) lookUpRecords(ctx context.Context) (answer, error) {
@@ -145,85 +175,4 @@ func (s source) withServer(err error) error {
 		e.Server = s.server
 	}
 	return err
-}
-
-// lookupOrder returns the hosts of records, which are sorted by priority, in the order in which to
-// look them up. The order is the first host of each priority, then the second host of each
-// priority, and so on, so that silent hosts of one priority do not delay the other priorities.
-// Hosts in silent come last.
-func lookupOrder(records []record, silent map[string]bool) []string {
-	var hosts []string
-	ranks, counts := make(map[string]int), make(map[uint16]int)
-	for _, r := range records {
-		if _, seen := ranks[r.host]; seen {
-			continue
-		}
-		hosts = append(hosts, r.host)
-		ranks[r.host] = counts[r.priority]
-		if counts[r.priority]++; silent[r.host] {
-			ranks[r.host] += len(records)
-		}
-	}
-	slices.SortStableFunc(hosts, func(a, b string) int { return ranks[a] - ranks[b] })
-	return hosts
-}
-
-// lookUpHosts looks up hosts, at most maxConcurrentLookups at a time. A lookup that takes longer
-// than names.Hold continues, but no longer counts.
-func (l *hostLookups) lookUpHosts(ctx context.Context, hosts []string) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	slots := make(chan struct{}, maxConcurrentLookups)
-	for i, host := range hosts {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			l.addProblem(fmt.Errorf("lookup %s: no time left for this name and %d more", host, len(hosts)-i-1))
-			return
-		}
-		running.Go(func() {
-			release := sync.OnceFunc(func() { <-slots })
-			defer release()
-			began := time.Now()
-			defer time.AfterFunc(names.Hold, release).Stop()
-			l.lookUpHost(ctx, host)
-			if time.Since(began) >= names.Hold {
-				l.record(func() { l.silent[host] = true })
-			}
-		})
-	}
-}
-
-func (l *hostLookups) lookUpHost(ctx context.Context, host string) {
-	var running sync.WaitGroup
-	var notFoundErrs [len(families)]error
-	for i, family := range families {
-		running.Go(func() {
-			addresses, err := l.resolver.LookupNetIP(ctx, family, host)
-			if e, _ := errors.AsType[*net.DNSError](err); e != nil && e.IsNotFound {
-				err, notFoundErrs[i] = nil, err
-			}
-			if err != nil {
-				l.addProblem(err)
-				return
-			}
-			l.record(func() {
-				l.addresses[nameOf(family, host)], l.hasNews = addresses[:min(len(addresses), maxAddresses)], true
-			})
-		})
-	}
-	running.Wait()
-	if !slices.Contains(notFoundErrs[:], nil) {
-		l.addProblem(notFoundErrs[0])
-	}
-}
-
-func (l *hostLookups) addProblem(err error) {
-	l.record(func() { l.problems = append(l.problems, l.withServer(err)) })
-}
-
-func (l *hostLookups) record(result func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	result()
 }

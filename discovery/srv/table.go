@@ -109,14 +109,6 @@ func (t *table) restored(name string) knownName {
 	return k
 }
 
-func (t *table) names() map[string]discovery.Name {
-	all := make(map[string]discovery.Name, len(t.known))
-	for name, k := range t.known {
-		all[name] = discovery.Name{Addresses: k.last, Until: k.Until}
-	}
-	return all
-}
-
 // addressesOf returns the addresses of a host.
 func (t *table) addressesOf(host string) []netip.Addr {
 	var all []netip.Addr
@@ -132,7 +124,10 @@ func (t *table) addressesOf(host string) []netip.Addr {
 // priority is added or removed. Empty is always set, because lookUp passes an answer without
 // endpoints only if the service has no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
-	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
+	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name), Names: make(map[string]discovery.Name)}
+	for name, k := range t.known {
+		answer.Names[name] = discovery.Name{Addresses: k.last, Until: k.Until}
+	}
 	used := make(map[netip.AddrPort]bool)
 	for start := 0; start < len(records); {
 		priority := records[start].priority
@@ -152,70 +147,52 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 }
 
 // endpoints returns the endpoints of the records of one priority. Each address that is not in used
-// is an endpoint, and is then added to used.
-func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) []discovery.Endpoint {
-	addresses := make([][]netip.AddrPort, len(records))
-	for i, r := range records {
-		for _, ip := range t.addressesOf(r.host) {
-			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] && !slices.Contains(addresses[i], address) {
-				addresses[i] = append(addresses[i], address)
-			}
-		}
-	}
-	var endpoints []discovery.Endpoint
-	var weights []float64
-	index := make(map[netip.AddrPort]int)
-	shares := sharesOf(records, addresses)
-	for i, r := range records {
-		for _, address := range addresses[i] {
-			at, known := index[address]
-			if !known {
-				at = len(endpoints)
-				index[address], used[address] = at, true
-				endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: strings.TrimSuffix(r.host, ".")})
-				weights = append(weights, 0)
-			}
-			weights[at] += shares[i]
-		}
-	}
-	for i, w := range weights {
-		endpoints[i].Weight = max(uint32(math.Round(w)), 1)
-	}
-	return endpoints
-}
-
-// sharesOf returns what each address of a record gets of the record's weight, for the records of
-// one priority. A record of weight 0 counts as a tenth of weight 1, and an address of several
-// records gets the sum. The shares are whole numbers, unless these exceed the limit of a locality:
+// is an endpoint, and is then added to used. The addresses of a record share its weight. A record of
+// weight 0 counts as a tenth of weight 1, and an address of several records gets the sum. The weights
+// are whole numbers, unless these exceed the limit of a locality:
 //
 //	3 a, 1 b            ->  a*3 b*1
 //	3 a, 1 b, 0 c       ->  a*30 b*10 c*1
 //	0 a, 0 b            ->  a*1 b*1
 //	3 a1 a2 a3, 2 b     ->  a1*3 a2*3 a3*3 b*6
 //	3 a, 2 a b          ->  a*8 b*2
-func sharesOf(records []record, addresses [][]netip.AddrPort) []float64 {
-	weightOne := 1.0
+func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) (endpoints []discovery.Endpoint) {
+	unit, scale, sum := 1.0, 1.0, 0.0
 	if slices.ContainsFunc(records, func(r record) bool { return r.weight == 0 }) {
-		weightOne = 10
+		unit = 10
 	}
-	shares, scale := make([]float64, len(records)), 1.0
-	sum, count := 0.0, 0.0
-	for i, r := range records {
-		n := float64(len(addresses[i]))
-		if n == 0 {
-			continue
+	index := make(map[netip.AddrPort]int)
+	var weights []float64
+	for _, r := range records {
+		addresses := make(map[netip.AddrPort]bool)
+		for _, ip := range t.addressesOf(r.host) {
+			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] && !addresses[address] {
+				addresses[address] = true
+				if _, known := index[address]; !known {
+					index[address] = len(endpoints)
+					endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: strings.TrimSuffix(r.host, ".")})
+					weights = append(weights, 0)
+				}
+			}
 		}
-		shares[i] = max(float64(r.weight)*weightOne, 1) / n
-		sum, count = sum+shares[i]*n, count+n
-		if scale < math.MaxUint32 {
-			scale = leastCommonMultiple(scale, n)
+		for address := range addresses {
+			weights[index[address]] += max(float64(r.weight)*unit, 1) / float64(len(addresses))
+		}
+		if n := float64(len(addresses)); n > 0 {
+			sum += max(float64(r.weight)*unit, 1)
+			if scale < math.MaxUint32 {
+				scale = leastCommonMultiple(scale, n)
+			}
 		}
 	}
-	scale = min(scale, (math.MaxUint32-count)/sum) // leaves room to raise each weight to at least 1
-	for i := range shares {
-		shares[i] *= scale
+	for address := range index {
+		used[address] = true
 	}
-	return shares
+	scale = min(scale, (math.MaxUint32-float64(len(endpoints)))/sum) // leaves room to raise each weight to at least 1
+	for i, w := range weights {
+		endpoints[i].Weight = max(uint32(math.Round(w*scale)), 1)
+	}
+	return endpoints
 }
 
 func leastCommonMultiple(a, b float64) float64 {

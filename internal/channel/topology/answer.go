@@ -69,7 +69,7 @@ func equalPriorities(p, other discovery.Priority) bool {
 }
 
 func equalEndpoints(e, other *discovery.Endpoint) bool {
-	return e.Weight == other.Weight && e.Health == other.Health && e.Hostname == other.Hostname && e.Node == other.Node &&
+	return e.Weight == other.Weight && e.Health == other.Health && e.Hostname == other.Hostname &&
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 

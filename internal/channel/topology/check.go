@@ -179,10 +179,15 @@ func (c *Checked) Normalized() []discovery.Priority {
 // NameOf returns the name of a locality.
 func NameOf(l *discovery.Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
+// refused makes metrics count the answer as refused.
+type refused struct{ error }
+
+func (refused) Refused() bool { return true }
+
 // invalid returns the error of an answer that breaks a rule and is therefore rejected as a whole. It
 // describes the rule in one line.
 func invalid(format string, args ...any) error {
-	return discovery.Refused(fmt.Errorf(format, args...))
+	return refused{fmt.Errorf(format, args...)}
 }
 
 // CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an

@@ -66,7 +66,7 @@ func (t *topic) unwatch(name string, w Watcher) {
 
 type rejectedError struct{ error }
 
-// Refused tells discovery and its metrics that an error is about a rejected resource.
+// Refused makes metrics count the failure as refused.
 func (rejectedError) Refused() bool { return true }
 
 func (t *topic) execute(a ads.Actions) {

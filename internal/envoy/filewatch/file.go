@@ -46,7 +46,7 @@ func NewFile(path string) *File { return &File{path: path} }
 func (f *File) Look() (due bool, err error) {
 	now := time.Now()
 	info := stat(f.path)
-	if !f.looked || Differ(f.seen, info) {
+	if !f.looked || differ(f.seen, info) {
 		f.changed(info, now)
 	}
 	f.looked, f.seen = true, info
@@ -112,9 +112,6 @@ func (f *File) checkUnfinished(now time.Time) error {
 	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
 }
 
-// Seen returns the file's info from the last call of Look, or nil if the file did not exist.
-func (f *File) Seen() fs.FileInfo { return f.seen }
-
 // Next returns the time at which Look must be called even if the Watcher notices no change. It
 // returns the zero time if no such call is needed.
 func (f *File) Next() time.Time { return f.due }
@@ -128,7 +125,7 @@ func (f *File) Failed() { f.due = time.Now().Add(pause) }
 // Read records that the file was read. If the file has changed since Look, Read returns false,
 // because the content may be a mixture of two versions. The file must then be read again.
 func (f *File) Read() bool {
-	if Differ(f.seen, stat(f.path)) {
+	if differ(f.seen, stat(f.path)) {
 		f.Again()
 		return false
 	}
@@ -146,9 +143,9 @@ func stat(path string) fs.FileInfo {
 	return info
 }
 
-// Differ reports whether a file seems to have changed between two calls of os.Stat. An argument is
+// differ reports whether a file seems to have changed between two calls of os.Stat. An argument is
 // nil if the file did not exist.
-func Differ(before, after fs.FileInfo) bool {
+func differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after
 	}

@@ -64,7 +64,7 @@ func TestUnsuccessfulReads(t *testing.T) {
 			t.Errorf("the file changed while it was read and is due at %v, want now", f.Next())
 		}
 		must(t, os.Remove(path))
-		if due, _ := f.Look(); !due || f.Seen() != nil {
+		if due, _ := f.Look(); !due || f.seen != nil {
 			t.Error("the removal was not detected")
 		}
 		f.Failed()

@@ -266,23 +266,19 @@ func Weight(lb *endpointv3.LbEndpoint) uint32 {
 	return 1
 }
 
-// hintsKey is the key in filter_metadata under which an endpoint has its node and its topology
-// hints:
+// hintsKey is the key in filter_metadata under which an endpoint has its topology hints:
 //
-// metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
+// metadata: {filter_metadata: {understudy.dev: {forZones: [a], forNodes: [n1]}}}
 const hintsKey = "understudy.dev"
 
 // maxHints is the maximum number of zones, and of nodes, in an endpoint's hints. Kubernetes allows
 // at most 8.
 const maxHints = 64
 
-// readHints sets the node and the hints of an endpoint from its metadata. It ignores invalid values
+// readHints sets the hints of an endpoint from its metadata. It ignores invalid values
 // instead of rejecting the cluster, because hints only move calls within a priority.
 func readHints(lb *endpointv3.LbEndpoint, endpoint *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsKey].GetFields()
-	if node := fields["node"].GetStringValue(); whereabouts.Check(node) == nil {
-		endpoint.Node = node
-	}
 	endpoint.ForZones, endpoint.ForNodes = readNames(fields["forZones"]), readNames(fields["forNodes"])
 }
 

@@ -54,7 +54,7 @@ type Invalid struct {
 	More     int
 }
 
-// Refused implements the interface of discovery.Refused.
+// Refused makes metrics count the failure as refused.
 func (e *Invalid) Refused() bool { return true }
 
 // Error returns the problems on one line.

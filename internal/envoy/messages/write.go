@@ -139,13 +139,10 @@ func parseTarget(target string) (address *corev3.Address, canonical, problem str
 	return address, canonical, problem
 }
 
-// writeHints returns metadata with the node and the hints of an endpoint. readHints reads this
+// writeHints returns metadata with the hints of an endpoint. readHints reads this
 // metadata.
 func writeHints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
-	if e.Node != "" {
-		fields["node"] = structpb.NewStringValue(e.Node)
-	}
 	for name, list := range map[string][]string{"forZones": e.ForZones, "forNodes": e.ForNodes} {
 		var values []*structpb.Value
 		for _, v := range list[:min(len(list), maxHints)] {

@@ -50,7 +50,7 @@ func shape(a *discovery.Answer) (text string) {
 		for _, l := range p.Localities {
 			text += fmt.Sprintf("%s*%d[", topology.NameOf(&l), l.Weight)
 			for _, e := range l.Endpoints {
-				text += fmt.Sprintf(" %s*%d %v %s %s%v%v", strings.Join(e.Addresses, "+"), e.Weight, e.Health, e.Hostname, e.Node, e.ForZones, e.ForNodes)
+				text += fmt.Sprintf(" %s*%d %v %s %v%v", strings.Join(e.Addresses, "+"), e.Weight, e.Health, e.Hostname, e.ForZones, e.ForNodes)
 			}
 			text += " ] "
 		}
@@ -60,7 +60,7 @@ func shape(a *discovery.Answer) (text string) {
 }
 
 func TestWriteAndRead(t *testing.T) {
-	complete := discovery.Endpoint{Addresses: []string{"10.0.0.1:1", "[2001:db8::1]:1"}, Hostname: "a.example.com", Node: "n1", ForZones: []string{"z"}, ForNodes: []string{"n1", "n2"}, Health: discovery.Healthy}
+	complete := discovery.Endpoint{Addresses: []string{"10.0.0.1:1", "[2001:db8::1]:1"}, Hostname: "a.example.com", ForZones: []string{"z"}, ForNodes: []string{"n1", "n2"}, Health: discovery.Healthy}
 	draining := discovery.Endpoint{Addresses: []string{"unix:/run/b"}, Weight: 7, Health: discovery.Draining}
 	invalid := discovery.Endpoint{Addresses: []string{"nonsense"}, Health: discovery.Unhealthy}
 	for what, test := range map[string]struct {
@@ -72,7 +72,7 @@ func TestWriteAndRead(t *testing.T) {
 				Priorities: []discovery.Priority{newPriority(discovery.Locality{Region: "r", Zone: "z", SubZone: "s", Weight: 9, Endpoints: []discovery.Endpoint{complete, draining, invalid}})},
 				Drops:      []discovery.Drop{{Category: "load", PerMillion: 10}},
 			}},
-			"r/z/s*9[ 10.0.0.1:1+[2001:db8::1]:1*1 healthy a.example.com n1[z][n1 n2] unix:/run/b*7 draining  [][] ] \n[{load 10}]",
+			"r/z/s*9[ 10.0.0.1:1+[2001:db8::1]:1*1 healthy a.example.com [z][n1 n2] unix:/run/b*7 draining  [][] ] \n[{load 10}]",
 		},
 		"weights by the endpoints": {
 			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 0, "10.0.0.1:1*3", "10.0.0.2:1"), discoveryLocality("b", 0, "10.0.0.3:1"), discoveryLocality("c", 0))}}},

@@ -21,8 +21,8 @@ func TestRoomsStaySmall(t *testing.T) {
 		}
 	}
 	for room, limit := range map[string]int{
-		"discovery":                          2854,
-		"discovery/kubernetes":               1250,
+		"discovery":                          2405,
+		"discovery/kubernetes":               1240,
 		"internal/channel/join":              2900,
 		"internal/core/priority":             485,
 		"internal/config/options":            950,

@@ -32,15 +32,15 @@ func servedEndpoints(t *testing.T, s *Server) string {
 		for _, e := range l.GetLbEndpoints() {
 			address := e.GetEndpoint().GetAddress().GetSocketAddress()
 			metadata := e.GetMetadata().GetFilterMetadata()["understudy.dev"].GetFields()
-			lines = append(lines, fmt.Sprintf("%d%s %s:%d %v %s %s", l.GetPriority(), l.GetLocality().GetZone(), address.GetAddress(), address.GetPortValue(), e.GetHealthStatus(),
-				metadata["node"].GetStringValue(), metadata["forZones"].GetListValue().GetValues()[0].GetStringValue()))
+			lines = append(lines, fmt.Sprintf("%d%s %s:%d %v %s", l.GetPriority(), l.GetLocality().GetZone(), address.GetAddress(), address.GetPortValue(), e.GetHealthStatus(),
+				metadata["forZones"].GetListValue().GetValues()[0].GetStringValue()))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
 // The server ignores its own zone and node, and does not group endpoints by them. It sends clients
-// the localities, and nodes and hints as filter_metadata.
+// the localities, and hints as filter_metadata.
 func TestServeIgnoresOwnLocation(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
 	t.Setenv("UNDERSTUDY_NODE", "n1")
@@ -48,7 +48,7 @@ func TestServeIgnoresOwnLocation(t *testing.T) {
 	api.Set("web", "s", 80, endpointJSON(1, "a", ""), endpointJSON(2, "b", ""))
 	s, l := start(t, kubernetesOptions(t, api))
 	l.wait(t, "cluster served")
-	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0b 10.0.0.2:80 HEALTHY n2 b"; got != want {
+	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 HEALTHY a\n0b 10.0.0.2:80 HEALTHY b"; got != want {
 		t.Errorf("it serves\n%s\nwant\n%s", got, want)
 	}
 }
@@ -60,14 +60,14 @@ func TestTerminatingEndpoints(t *testing.T) {
 	api.Set("web", "s", 80, endpointJSON(1, "a", terminating), endpointJSON(2, "a", ""), endpointJSON(3, "a", `"ready":false`))
 	s, l := start(t, kubernetesOptions(t, api))
 	l.wait(t, "cluster served")
-	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 DRAINING n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
+	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 DRAINING a\n0a 10.0.0.2:80 HEALTHY a\n0a 10.0.0.3:80 UNHEALTHY a"; got != want {
 		t.Errorf("while one is ready it serves\n%s\nwant\n%s", got, want)
 	}
 	next := requestEndpoints(t, openStream(t, s, nil), "web")
 	next()
 	api.Set("web", "s", 80, endpointJSON(1, "a", terminating), endpointJSON(2, "a", terminating), endpointJSON(3, "a", `"ready":false`))
 	next()
-	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
+	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 HEALTHY a\n0a 10.0.0.2:80 HEALTHY a\n0a 10.0.0.3:80 UNHEALTHY a"; got != want {
 		t.Errorf("while none is ready it serves\n%s\nwant\n%s", got, want)
 	}
 }
