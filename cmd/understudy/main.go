@@ -22,7 +22,6 @@ import (
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
-	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/rehearse"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
@@ -153,7 +152,7 @@ const explainExamples = `  understudy explain endpoints.yaml
   understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
   understudy explain 'srv:///payments.example.com?warmStandby=1'
   understudy explain --context staging kubernetes:///checkout.shop:grpc
-  understudy explain endpoints.yaml --zone us-east-1a --option prefer=zone
+  understudy explain endpoints.yaml --option prefer=zone --option zone=us-east-1a
   kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`
 
 func explainCommand() *cobra.Command {
@@ -177,24 +176,13 @@ Exit codes:
 		Example: explainExamples,
 		Args:    cobra.ExactArgs(1),
 	}
-	cluster := command.Flags().String("cluster", "", "`NAME` of the cluster to explain, in a file with a list of clusters (default: all)")
-	down := command.Flags().StringArray("down", nil, "assume that `NAME` is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
-	options := command.Flags().StringArray("option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
-	var location []string
-	for _, name := range []string{"zone", "region", "node"} {
-		command.Flags().Func(name, "`NAME` of the client's "+name+", as with --option "+name+"=NAME", func(value string) error {
-			if value != "" {
-				location = append(location, name+"="+value)
-			}
-			return nil
-		})
-	}
+	var o explain.Options
+	o.Flags(command.Flags())
+	command.Flags().StringArrayVar(&o.Down, "down", nil, "assume that `NAME` is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
 	asJSON := outputFlag(command)
-	var kubeOptions kubeconfig.Options
-	kubeOptions.Flags(command.Flags())
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		opts := explain.Options{File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location...), Kubeconfig: kubeOptions, JSON: *asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}
-		err := explain.Run(cmd.Context(), opts)
+		o.File, o.JSON, o.In, o.Out = args[0], *asJSON, cmd.InOrStdin(), cmd.OutOrStdout()
+		err := explain.Run(cmd.Context(), o)
 		if errors.As(err, new(*explain.OutputError)) || errors.Is(err, explain.ErrNoAnswer) || cmd.Context().Err() != nil {
 			return asFailure(err)
 		}

@@ -56,12 +56,13 @@ func newChannel(m *model, index int) *channel {
 	}
 	policy := w.Policy
 	config := core.Config{
-		Children:        c.names,
-		Priorities:      c.names,
-		FailoverTimeout: policy.FailoverTimeout,
-		ChildRetention:  policy.ChildRetention,
-		WarmStandby:     policy.WarmStandby,
-		Overflow:        policy.Overflow,
+		Children:         c.names,
+		Priorities:       c.names,
+		SourcePriorities: w.Groups,
+		FailoverTimeout:  policy.FailoverTimeout,
+		ChildRetention:   policy.ChildRetention,
+		WarmStandby:      policy.WarmStandby,
+		Overflow:         policy.Overflow,
 	}
 	c.handle(c.core.BeginUpdate(config))
 	c.handle(c.core.EndUpdate())
@@ -375,6 +376,11 @@ func (c *channel) pickAgain() {
 // send sends a call to a priority. It returns false if no endpoint of it is connected.
 func (c *channel) send(r *call, p int) bool {
 	m := c.model
+	if p < len(m.world.Drop) && m.world.Drop[p] > 0 && m.random.Float64() < m.world.Drop[p] {
+		r.priority = p
+		c.ended(r, Dropped)
+		return true
+	}
 	e := c.children[c.names[p]].pick()
 	if e == nil {
 		return false

@@ -96,6 +96,10 @@ func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
 // connect is the first update of the child: all endpoints connect.
 func (ch *child) connect() {
+	if len(ch.endpoints) == 0 {
+		ch.reported = weightedtarget.TransientFailure
+		ch.channel.handle(ch.channel.core.Reported(ch.name, core.TransientFailure))
+	}
 	for _, e := range ch.endpoints {
 		_, actions := e.leaf.Update([]int{-1})
 		e.apply(actions)

@@ -95,6 +95,8 @@ type Spike struct {
 // World is what is played.
 type World struct {
 	Priorities [][]Server
+	Groups     []int     // SourcePriorities of core/priority; nil if no priority is split into near groups
+	Drop       []float64 // by priority: the fraction of the calls that clients drop; nil for none
 	Clients    int
 	Rate       float64         // calls in a second, of all clients
 	Deadlines  []time.Duration // of the clients in turn; 0 for none
@@ -143,12 +145,20 @@ func (w *World) Capacity(priority int) (total float64) {
 	return total
 }
 
+// Source returns the number of the source's priority of which a priority is a near group.
+func (w *World) Source(priority int) int {
+	if w.Groups == nil {
+		return priority
+	}
+	return w.Groups[priority]
+}
+
 // Check returns what is wrong with a world. What it does not bound would make a run endless.
 func (w *World) Check() error {
 	servers, pairs := 0, 0
 	for p, list := range w.Priorities {
 		if servers += len(list); len(list) == 0 {
-			return fmt.Errorf("priority %d has no endpoints, want at least one", p)
+			return fmt.Errorf("priority %d has no endpoint that gets calls, want at least one: remove the priority", p)
 		}
 		pairs += len(list) * len(list)
 		for _, s := range list {
