@@ -147,7 +147,7 @@ func (c *channel) settle() {
 	for _, p := range returned {
 		c.noteReturn(p, ready)
 	}
-	c.want(ready)
+	c.want()
 	c.offers = c.state == core.Ready
 	c.model.after(0, c.pickAgain)
 }
@@ -161,16 +161,19 @@ func (c *channel) ready() (list []int) {
 	return list
 }
 
-func (c *channel) setLast() {
-	var order []share.Standing
+func (c *channel) order() (order []share.Place) {
 	for p, i := range c.intakes {
-		standing := share.Standing{Awaited: c.core.Awaited(c.names[p])}
+		place := share.Place{Awaited: c.core.Awaited(c.names[p])}
 		if i.ready {
-			standing = share.Standing{Ready: true, Tripped: i.Tripped()}
+			place = share.Place{Ready: true, Standing: i.Standing()}
 		}
-		order = append(order, standing)
+		order = append(order, place)
 	}
-	last := share.Last(order)
+	return order
+}
+
+func (c *channel) setLast() {
+	last := share.Last(c.order())
 	for p, i := range c.intakes {
 		if i.ready {
 			i.SetLast(c.model.now, p == last)
@@ -188,12 +191,10 @@ func (c *channel) noteReturn(p int, ready []int) {
 }
 
 // want asks for one more priority below the lowest READY one that cannot carry its calls.
-func (c *channel) want(ready []int) {
+func (c *channel) want() {
 	below := ""
-	for _, p := range ready {
-		if fraction, _ := c.intakes[p].Fraction(); c.intakes[p].Wanted() || fraction < 1 {
-			below = c.names[p]
-		}
+	if p := share.Short(c.order()); p >= 0 {
+		below = c.names[p]
 	}
 	if c.wanted != below {
 		c.wanted = below
@@ -299,39 +300,27 @@ func (c *channel) pick(r *call) {
 		c.wait(r)
 		return
 	}
-	allTripped, awaited := true, slices.ContainsFunc(c.names, c.core.Awaited)
-	for _, p := range ready {
+	sent, waits := share.Leftover(len(ready), slices.ContainsFunc(c.names, c.core.Awaited), func(i int) (sent, tripped bool) {
 		taken := false
-		c.with(p, func(s *share.Share) { taken = s.Probe(now) })
-		allTripped = allTripped && c.intakes[p].Tripped()
-		if taken && c.send(r, p) {
-			return
-		}
-		unsent = unsent || taken
-	}
-	if unsent || allTripped && awaited {
+		c.with(ready[i], func(s *share.Share) { taken, tripped = s.Probe(now), s.Tripped() })
+		return taken && c.send(r, ready[i]), tripped
+	})
+	switch {
+	case waits:
 		c.wait(r)
-		return
+	case !sent:
+		c.ended(r, Refused)
 	}
-	c.ended(r, Refused)
 }
 
 // with settles if a call has changed what a share means for the other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
-	before := standingOf(s)
+	before := s.Standing()
 	f(s)
-	if standingOf(s) != before {
+	if s.Standing() != before {
 		c.model.after(0, c.settle)
 	}
-}
-
-// standing is what policy/priority compares.
-type standing struct{ whole, low, tripped, wanted, fails bool }
-
-func standingOf(s *share.Share) standing {
-	fraction, _ := s.Fraction()
-	return standing{fraction == 1, fraction < 0.5, fraction == 0, s.Wanted(), s.Failing()}
 }
 
 func (c *channel) pickChosen(r *call) {

@@ -74,7 +74,7 @@ func (p *policy) settleNow() {
 	for _, name := range returned {
 		p.noteReturn(name, ready)
 	}
-	p.want(ready)
+	p.want()
 	p.shares.offers = p.published.ConnectivityState == connectivity.Ready
 	for _, name := range ready {
 		if p.takesCalls(name) {
@@ -111,13 +111,13 @@ func (p *policy) readyChildren() (names []string) {
 	return names
 }
 
-func (p *policy) order() (order []share.Standing) {
+func (p *policy) order() (order []share.Place) {
 	for _, name := range p.config.Priorities {
-		standing := share.Standing{Awaited: p.core.Awaited(name)}
+		place := share.Place{Awaited: p.core.Awaited(name)}
 		if c := p.shares.children[name]; c != nil && c.ready {
-			standing = share.Standing{Ready: true, Tripped: c.current().depth == tripped}
+			place = share.Place{Ready: true, Standing: c.current()}
 		}
-		order = append(order, standing)
+		order = append(order, place)
 	}
 	return order
 }
@@ -142,13 +142,11 @@ func (p *policy) noteReturn(name string, ready []string) {
 	}
 }
 
-func (p *policy) want(ready []string) {
-	// As long as the share of a priority is less than 1, we keep those below it connected.
+// want asks for one more priority below the lowest READY one that cannot carry its calls.
+func (p *policy) want() {
 	below := ""
-	for _, name := range ready {
-		if s := p.shares.children[name].current(); s.wanted || s.depth != whole {
-			below = name
-		}
+	if n := share.Short(p.order()); n >= 0 {
+		below = p.config.Priorities[n]
 	}
 	if p.shares.wanted != below {
 		p.shares.wanted = below
@@ -166,7 +164,7 @@ func (p *policy) takesCalls(name string) bool {
 		if above == name {
 			return true
 		}
-		if p.shares.children[above].current().depth == whole {
+		if p.shares.children[above].current().Depth == share.Whole {
 			return false
 		}
 	}
