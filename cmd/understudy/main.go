@@ -150,6 +150,7 @@ it return errors. "understudy watch" shows the same in a terminal.`,
 const explainExamples = `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
   understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
+  understudy explain endpoints.yaml --capacity p0=40/s,p1=25/s --rate 60/s
   understudy explain 'srv:///payments.example.com?warmStandby=1'
   understudy explain --context staging kubernetes:///checkout.shop:grpc
   understudy explain endpoints.yaml --option prefer=zone --option zone=us-east-1a
@@ -160,7 +161,9 @@ func explainCommand() *cobra.Command {
 		Use:   "explain FILE|TARGET",
 		Short: "Show the priorities of an endpoints file, and each endpoint's share of the calls",
 		Long: `Shows the priorities of an endpoints file, each endpoint's share of the calls, and what
-changes if something is down, without making connections or calls (docs/explain.md).
+changes if something is down, without making connections or calls (docs/explain.md). It
+warns of a priority that cannot carry the calls of the first one: by the weights of the
+endpoints, or by --capacity and --rate.
 FILE may be - for standard input. If channels would reject the file, each problem is
 printed as file:line:column: text. Endpoints that a DNS name or a management server
 provides are shown as one endpoint.

@@ -47,9 +47,9 @@ type Options struct {
 
 // Flags adds the flags that explain and rehearse have.
 func (o *Options) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters")
+	flags.StringVar(&o.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters; explain takes all of them without it")
 	flags.StringArrayVar(&o.Options, "option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
-	flags.StringToStringVar(&o.Capacity, "capacity", nil, "calls that one endpoint of each priority can answer in a second, as p0=40/s,p1=25/s")
+	flags.StringToStringVar(&o.Capacity, "capacity", nil, "calls that one endpoint of each priority can answer in a second, such as `p0=40/s,p1=25/s`")
 	usage := "`calls` that all clients make in a second, such as 60/s"
 	if o.Rate > 0 {
 		usage += fmt.Sprintf(" (default %v/s)", o.Rate)

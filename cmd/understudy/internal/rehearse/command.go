@@ -52,7 +52,7 @@ func Command() *cobra.Command {
 	flags.StringArrayVar(&o.Faults, "fault", nil, "play only rows whose `name` begins with this; may be repeated")
 	flags.Uint64Var(&o.Seed, "seed", 1, "`number` from which all chance comes")
 	flags.StringVar(&o.Budget, "budget", "", "`FILE` with what a row may cost; the exit code is 1 if one costs more")
-	flags.BoolVar(&o.Write, "write", false, "write the file of --budget from this run")
+	flags.BoolVar(&o.Write, "write", false, "write the file of --budget from this run; with --fault, only the rows that are played")
 	flags.StringVar(&o.Plot, "plot", "", "draw the calls of one row over time to `FILE`, an SVG")
 	output := flags.StringP("output", "o", "table", "`format`: table for people, or json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) (err error) {
