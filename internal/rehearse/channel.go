@@ -54,16 +54,8 @@ func newChannel(m *model, index int) *channel {
 	if c.roundRobin {
 		return c
 	}
-	policy := w.Policy
-	config := core.Config{
-		Children:         c.names,
-		Priorities:       c.names,
-		SourcePriorities: w.Groups,
-		FailoverTimeout:  policy.FailoverTimeout,
-		ChildRetention:   policy.ChildRetention,
-		WarmStandby:      policy.WarmStandby,
-		Overflow:         policy.Overflow,
-	}
+	config := w.Policy.Config
+	config.Children, config.Priorities = c.names, c.names
 	c.handle(c.core.BeginUpdate(config))
 	c.handle(c.core.EndUpdate())
 	return c

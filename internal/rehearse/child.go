@@ -457,11 +457,11 @@ func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 		return
 	}
 	e.failures++
-	most := e.child.channel.model.world.Policy.Failures
-	if most == 0 {
+	consecutive := e.child.channel.model.world.Policy.Ejection.ConsecutiveFailuresEjection
+	if consecutive == nil {
 		return
 	}
-	if e.row++; e.row >= most {
+	if e.row++; e.row >= int(consecutive.Failures) {
 		e.row = 0
 		e.child.outliers.Failed(e.outlier, now)
 	} else {

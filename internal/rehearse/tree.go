@@ -20,9 +20,13 @@ import (
 func OfTree(tree topology.Tree) World {
 	config := tree.Config()
 	n := len(config.Priorities)
-	w := World{Priorities: make([][]Server, n), Groups: config.SourcePriorities, Drop: make([]float64, n), Policy: Recommended()}
-	w.Policy.FailoverTimeout, w.Policy.ChildRetention = time.Duration(config.FailoverTimeout), time.Duration(config.ChildRetention)
-	w.Policy.WarmStandby, w.Policy.Overflow, w.Policy.Ramp = int(config.WarmStandby), config.Overflow, time.Duration(config.Ramp)
+	w := World{Priorities: make([][]Server, n), Drop: make([]float64, n), Policy: Policy{
+		Config: core.Config{
+			SourcePriorities: config.SourcePriorities, FailoverTimeout: time.Duration(config.FailoverTimeout), ChildRetention: time.Duration(config.ChildRetention),
+			WarmStandby: int(config.WarmStandby), Overflow: config.Overflow,
+		},
+		Ramp: time.Duration(config.Ramp), MaxConnectBackoff: Recommended().MaxConnectBackoff,
+	}}
 	localities := make([]map[string]lbconfig.Target, n)
 	for p, name := range config.Priorities {
 		ejection := config.Children[name].Config.Config.(*lbconfig.OutlierDetection)
@@ -33,7 +37,13 @@ func OfTree(tree topology.Tree) World {
 		}
 		w.Drop[p], localities[p] = 1-passed, drop.ChildPolicy.Config.(*lbconfig.WeightedTarget).Targets
 		if p == 0 {
-			w.Policy.eject(ejection)
+			w.Policy.Ejection = outlierdetection.Config{
+				Interval: time.Duration(ejection.Interval), BaseEjectionTime: time.Duration(ejection.BaseEjectionTime), MaxEjectionTime: time.Duration(ejection.MaxEjectionTime),
+				MaxEjectionPercent:          ejection.MaxEjectionPercent,
+				SuccessRateEjection:         (*outlierdetection.SuccessRateEjection)(ejection.SuccessRateEjection),
+				FailurePercentageEjection:   (*outlierdetection.FailurePercentageEjection)(ejection.FailurePercentageEjection),
+				ConsecutiveFailuresEjection: (*outlierdetection.ConsecutiveFailuresEjection)(ejection.ConsecutiveFailuresEjection),
+			}
 		}
 	}
 	for _, e := range tree.Endpoints {
@@ -42,19 +52,6 @@ func OfTree(tree topology.Tree) World {
 		w.Priorities[p] = append(w.Priorities[p], Server{Weight: max(1, weight.FromEndpoint(e).Weight), Locality: path[1], LocalityWeight: localities[p][path[1]].Weight})
 	}
 	return w
-}
-
-func (p *Policy) eject(c *lbconfig.OutlierDetection) {
-	p.Ejection = outlierdetection.Config{
-		Interval: time.Duration(c.Interval), BaseEjectionTime: time.Duration(c.BaseEjectionTime), MaxEjectionTime: time.Duration(c.MaxEjectionTime),
-		MaxEjectionPercent:          c.MaxEjectionPercent,
-		SuccessRateEjection:         (*outlierdetection.SuccessRateEjection)(c.SuccessRateEjection),
-		FailurePercentageEjection:   (*outlierdetection.FailurePercentageEjection)(c.FailurePercentageEjection),
-		ConsecutiveFailuresEjection: (*outlierdetection.ConsecutiveFailuresEjection)(c.ConsecutiveFailuresEjection),
-	}
-	if p.Failures = 0; c.ConsecutiveFailuresEjection != nil {
-		p.Failures = int(c.ConsecutiveFailuresEjection.Failures)
-	}
 }
 
 // Use is where the calls of a client go.

@@ -33,8 +33,8 @@ func TestTreeWithNearGroups(t *testing.T) {
 		{{Weight: 2, Locality: "/b", LocalityWeight: 3}},
 		{{Weight: 1, Locality: "/a", LocalityWeight: 3}, {Weight: 3, Locality: "/c", LocalityWeight: 3}},
 	}
-	if !reflect.DeepEqual(w.Priorities, want) || !reflect.DeepEqual(w.Groups, []int{0, 0}) {
-		t.Errorf("the world has %+v of the source's priorities %v, want %+v of 0 and 0", w.Priorities, w.Groups, want)
+	if !reflect.DeepEqual(w.Priorities, want) || !reflect.DeepEqual(w.Policy.SourcePriorities, []int{0, 0}) {
+		t.Errorf("the world has %+v of the source's priorities %v, want %+v of 0 and 0", w.Priorities, w.Policy.SourcePriorities, want)
 	}
 	if w.Source(1) != 0 || (&World{}).Source(1) != 1 {
 		t.Errorf("priority 1 is of %d; without near groups, of %d", w.Source(1), (&World{}).Source(1))

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
 // Server is an endpoint with workers, each of which serves a call in Service.
@@ -114,26 +115,22 @@ type World struct {
 
 // Policy is the configuration of the clients.
 type Policy struct {
-	FailoverTimeout   time.Duration
-	ChildRetention    time.Duration
-	WarmStandby       int
-	Overflow          bool
+	core.Config       // but the names of children
 	Ramp              time.Duration
 	MaxConnectBackoff time.Duration
 	Ejection          outlierdetection.Config // with a zero value, none
-	Failures          int                     // in a row, until an endpoint is ejected
 }
 
 // Recommended returns the recommended policy. A test compares it with the options of that name.
 func Recommended() Policy {
 	return Policy{
-		FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second,
+		Config:            core.Config{FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true},
+		MaxConnectBackoff: 10 * time.Second,
 		Ejection: outlierdetection.Config{
 			Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
 			FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
 			ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
 		},
-		Failures: 5,
 	}
 }
 
@@ -147,10 +144,10 @@ func (w *World) Capacity(priority int) (total float64) {
 
 // Source returns the number of the source's priority of which a priority is a near group.
 func (w *World) Source(priority int) int {
-	if w.Groups == nil {
+	if w.Policy.SourcePriorities == nil {
 		return priority
 	}
-	return w.Groups[priority]
+	return w.Policy.SourcePriorities[priority]
 }
 
 // Check returns what is wrong with a world. What it does not bound would make a run endless.

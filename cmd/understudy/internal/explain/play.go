@@ -40,7 +40,7 @@ func (r *Result) play(settings options.Settings) {
 			r.Error = "call dropped by configuration"
 		}
 	}
-	if world.Groups != nil {
+	if world.Policy.SourcePriorities != nil {
 		return // near groups, whose numbers differ from the priorities in the file
 	}
 	uses := rehearse.Rest(world)
