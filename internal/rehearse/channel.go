@@ -35,8 +35,11 @@ type channel struct {
 // intake is the share of a priority, and what the share must know of its connections.
 type intake struct {
 	*share.Share
-	ready, wasReady bool
-	lostAt          time.Duration
+	share.Link
+}
+
+func (c *channel) newIntake() intake {
+	return intake{share.New(c.model.now, share.Config{Ramp: c.model.world.Policy.Ramp}), share.NewLink()}
 }
 
 type timer struct {
@@ -49,7 +52,8 @@ func newChannel(m *model, index int) *channel {
 	c := &channel{model: m, index: index, next: index, roundRobin: index < int(w.RoundRobin*float64(w.Clients)), core: core.New(), children: make(map[string]*child), timers: make(map[timer]uint64), tokens: w.Tokens}
 	for p := range m.servers {
 		c.names = append(c.names, strconv.Itoa(p))
-		c.intakes = append(c.intakes, &intake{Share: share.New(0, share.Config{Ramp: w.Policy.Ramp})})
+		i := c.newIntake()
+		c.intakes = append(c.intakes, &i)
 	}
 	if c.roundRobin {
 		return c
@@ -81,7 +85,7 @@ func (c *channel) apply(actions []core.Action) {
 		case core.Destroy:
 			child.close()
 			delete(c.children, a.Child)
-			*c.intakes[child.number] = intake{Share: share.New(c.model.now, share.Config{Ramp: c.model.world.Policy.Ramp})}
+			*c.intakes[child.number] = c.newIntake()
 		case core.ExitIdle:
 			child.exitIdle()
 		case core.StartFailover:
@@ -118,21 +122,11 @@ func (c *channel) settle() {
 	if !c.model.world.Policy.Overflow {
 		return
 	}
-	now := c.model.now
 	var returned []int
 	for p, name := range c.names {
-		if _, exists := c.children[name]; !exists {
-			continue
-		}
-		state, _ := c.core.State(name)
-		i, ready := c.intakes[p], state == core.Ready
-		if i.ready && !ready {
-			i.lostAt = now
-		}
-		if ready && !i.ready {
+		if state, exists := c.core.State(name); exists && c.intakes[p].Note(c.model.now, state == core.Ready) {
 			returned = append(returned, p)
 		}
-		i.ready = ready
 	}
 	c.setLast()
 	ready := c.ready()
@@ -146,7 +140,7 @@ func (c *channel) settle() {
 
 func (c *channel) ready() (list []int) {
 	for p, i := range c.intakes {
-		if i.ready {
+		if i.Ready {
 			list = append(list, p)
 		}
 	}
@@ -156,7 +150,7 @@ func (c *channel) ready() (list []int) {
 func (c *channel) order() (order []share.Place) {
 	for p, i := range c.intakes {
 		place := share.Place{Awaited: c.core.Awaited(c.names[p])}
-		if i.ready {
+		if i.Ready {
 			place = share.Place{Ready: true, Standing: i.Standing()}
 		}
 		order = append(order, place)
@@ -167,7 +161,7 @@ func (c *channel) order() (order []share.Place) {
 func (c *channel) setLast() {
 	last := share.Last(c.order())
 	for p, i := range c.intakes {
-		if i.ready {
+		if i.Ready {
 			i.SetLast(c.model.now, p == last)
 		}
 	}
@@ -175,10 +169,8 @@ func (c *channel) setLast() {
 
 func (c *channel) noteReturn(p int, ready []int) {
 	i := c.intakes[p]
-	isStart := !i.wasReady && (!c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout)
-	i.wasReady = true
-	if p != ready[len(ready)-1] && !isStart {
-		i.Returned(c.model.now, c.model.now-i.lostAt)
+	if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout) {
+		i.Returned(c.model.now, c.model.now-i.LostAt)
 	}
 }
 

@@ -30,12 +30,12 @@ type childShare struct {
 	standing share.Standing
 	history  *history // nil unless the debug page is enabled
 
-	connection // used in events only
+	share.Link // used in events only
 	reports
 }
 
 func newChildShare(start time.Time, config share.Config, changed func()) *childShare {
-	c := &childShare{start: start, changed: changed, share: share.New(time.Since(start), config)}
+	c := &childShare{start: start, changed: changed, share: share.New(time.Since(start), config), Link: share.NewLink()}
 	if live.Enabled() {
 		c.history = &history{}
 	}

@@ -75,10 +75,10 @@ func (p *policy) mayBeBackSoon(child string) bool {
 	// priority at once, but we log this only if it lasts.
 	c := p.shares.children[child]
 	state, exists := p.core.State(child)
-	if c == nil || !exists || c.ready || state == core.TransientFailure {
+	if c == nil || !exists || c.Ready || !c.WasReady || state == core.TransientFailure {
 		return false
 	}
-	left := time.Second - time.Since(c.lostAt)
+	left := time.Second - (time.Since(p.shares.start) - c.LostAt)
 	if left > 0 {
 		p.children[child].StartTimer(lostTimer, left, p.Publish)
 	}

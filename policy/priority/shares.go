@@ -25,12 +25,6 @@ type shares struct {
 	outage   outage
 }
 
-// connection is what a child's share must know when its connections come back.
-type connection struct {
-	ready  bool
-	lostAt time.Time // zero until the first loss
-}
-
 func (p *policy) beginShares() {
 	p.shares.inner = stateattr.IsBelowOverflow(p.state)
 	if p.config.Overflow {
@@ -65,7 +59,8 @@ func (p *policy) settleNow() {
 	}
 	var returned []string
 	for _, name := range p.config.Priorities {
-		if p.children[name] != nil && p.noteConnection(name) {
+		state, exists := p.core.State(name)
+		if exists && p.shareOf(name).Note(time.Since(p.shares.start), state == core.Ready) {
 			returned = append(returned, name)
 		}
 	}
@@ -91,20 +86,9 @@ func (p *policy) settleNow() {
 	p.Publish()
 }
 
-func (p *policy) noteConnection(name string) (returned bool) {
-	state, _ := p.core.State(name)
-	c, ready := p.shareOf(name), state == core.Ready
-	if c.ready && !ready {
-		c.lostAt = time.Now()
-	}
-	returned = ready && !c.ready
-	c.ready = ready
-	return returned
-}
-
 func (p *policy) readyChildren() (names []string) {
 	for _, name := range p.config.Priorities {
-		if c := p.shares.children[name]; c != nil && c.ready {
+		if c := p.shares.children[name]; c != nil && c.Ready {
 			names = append(names, name)
 		}
 	}
@@ -114,7 +98,7 @@ func (p *policy) readyChildren() (names []string) {
 func (p *policy) order() (order []share.Place) {
 	for _, name := range p.config.Priorities {
 		place := share.Place{Awaited: p.core.Awaited(name)}
-		if c := p.shares.children[name]; c != nil && c.ready {
+		if c := p.shares.children[name]; c != nil && c.Ready {
 			place = share.Place{Ready: true, Standing: c.current()}
 		}
 		order = append(order, place)
@@ -125,20 +109,18 @@ func (p *policy) order() (order []share.Place) {
 func (p *policy) updateLast() {
 	last := share.Last(p.order())
 	for n, name := range p.config.Priorities {
-		if c := p.shares.children[name]; c != nil && c.ready {
+		if c := p.shares.children[name]; c != nil && c.Ready {
 			c.with(func(s *share.Share, now time.Duration) { s.SetLast(now, n == last) })
 		}
 	}
 }
 
+// noteReturn is called when a child has become READY.
 func (p *policy) noteReturn(name string, ready []string) {
-	// A child that returns while a lower one is READY may be cold. We make an exception for the
-	// first connections of a channel: there the lower one may just have been quicker.
-	c := p.shares.children[name]
-	absent := time.Since(c.lostAt)
-	isStart := c.lostAt.IsZero() && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
-	if name != ready[len(ready)-1] && !isStart {
-		c.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
+	c, now := p.shares.children[name], time.Since(p.shares.start)
+	isStart := !p.shares.offers || now <= time.Duration(p.config.FailoverTimeout)
+	if c.MayBeCold(name == ready[len(ready)-1], isStart) {
+		c.with(func(s *share.Share, now time.Duration) { s.Returned(now, now-c.LostAt) })
 	}
 }
 
