@@ -39,7 +39,7 @@ type intake struct {
 }
 
 func (c *channel) newIntake() intake {
-	return intake{share.New(c.model.now, share.Config{Ramp: c.model.world.Policy.Ramp}), share.NewLink()}
+	return intake{share.New(c.model.now, c.model.world.Policy.Share), share.NewLink()}
 }
 
 type timer struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
@@ -25,7 +26,7 @@ func OfTree(tree topology.Tree) World {
 			SourcePriorities: config.SourcePriorities, FailoverTimeout: time.Duration(config.FailoverTimeout), ChildRetention: time.Duration(config.ChildRetention),
 			WarmStandby: int(config.WarmStandby), Overflow: config.Overflow,
 		},
-		Ramp: time.Duration(config.Ramp), MaxConnectBackoff: Recommended().MaxConnectBackoff,
+		Share: share.Config{Ramp: time.Duration(config.Ramp), Uneven: config.PerPriority}, MaxConnectBackoff: Recommended().MaxConnectBackoff,
 	}}
 	localities := make([]map[string]lbconfig.Target, n)
 	for p, name := range config.Priorities {

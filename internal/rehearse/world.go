@@ -19,6 +19,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
 )
 
 // Server is an endpoint with workers, each of which serves a call in Service.
@@ -116,7 +117,7 @@ type World struct {
 // Policy is the configuration of the clients.
 type Policy struct {
 	core.Config       // but the names of children
-	Ramp              time.Duration
+	Share             share.Config
 	MaxConnectBackoff time.Duration
 	Ejection          outlierdetection.Config // with a zero value, none
 }

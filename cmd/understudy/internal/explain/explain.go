@@ -68,6 +68,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	var none error
 	for _, r := range results {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -76,16 +77,14 @@ func Run(ctx context.Context, o Options) error {
 		if err := r.warn(o, settings.Overflow); err != nil {
 			return err
 		}
+		if r.Priority == nil {
+			none = ErrNoEndpoint
+		}
 	}
 	if err := write(results, asList, o); err != nil {
 		return &OutputError{err}
 	}
-	for _, r := range results {
-		if r.Priority == nil {
-			return ErrNoEndpoint
-		}
-	}
-	return nil
+	return none
 }
 
 // Resolve returns a result without shares for each cluster, with what is down, and the settings of

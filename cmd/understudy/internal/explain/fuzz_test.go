@@ -37,7 +37,7 @@ func FuzzFile(f *testing.F) {
 			t.Errorf("the output is %q", out.String())
 		}
 		var r struct {
-			Results
+			Clusters []*Result
 			Result
 		}
 		if !asJSON {

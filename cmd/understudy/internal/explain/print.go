@@ -19,7 +19,7 @@ func write(results []*Result, asList bool, o Options) error {
 	if o.JSON {
 		var value any = results[0]
 		if asList {
-			value = Results{results}
+			value = map[string][]*Result{"clusters": results}
 		}
 		encoded, err := json.MarshalIndent(value, "", "  ")
 		if err != nil {

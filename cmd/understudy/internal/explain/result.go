@@ -12,11 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// Results is the output with -o json for a file with a list of clusters.
-type Results struct {
-	Clusters []*Result `json:"clusters"`
-}
-
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
 type Result struct {
 	Cluster   string           `json:"cluster"`

@@ -164,8 +164,6 @@ func unplayed(s options.Settings) error {
 		return errors.New("subset= is not rehearsed: want a target without it, and as many endpoints as all clients together use")
 	case s.EndpointPolicy != "" && s.EndpointPolicy != options.WeightedRoundRobin:
 		return errors.New("endpointPolicy= is not rehearsed: want --option endpointPolicy=weighted_round_robin")
-	case s.PerPriority:
-		return errors.New("perPriority=true is not rehearsed: want --option perPriority=false")
 	}
 	return nil
 }
