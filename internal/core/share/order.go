@@ -45,7 +45,7 @@ type Place struct {
 func Last(order []Place) int {
 	tripped := true
 	for _, p := range order {
-		tripped = tripped && !(p.Ready && p.Standing.Depth != Tripped)
+		tripped = tripped && (!p.Ready || p.Standing.Depth == Tripped)
 	}
 	for i := len(order) - 1; i >= 0; i-- {
 		switch p := order[i]; {

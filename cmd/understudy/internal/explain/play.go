@@ -20,8 +20,9 @@ func (r *Result) play(settings options.Settings) {
 		for _, s := range servers {
 			e := &r.Endpoints[r.owners[ownerKey(r.tree.Priorities[p].Cluster, rest[0].Addresses[0].Addr)]]
 			rest = rest[1:]
-			n := len(owners[p]) // pick_first connects to one endpoint of each locality
-			if !e.Down && !(settings.EndpointPolicy.IsPickFirst() && n > 0 && up.Priorities[p][n-1].Locality == s.Locality) {
+			n := len(owners[p])
+			isSecond := n > 0 && up.Priorities[p][n-1].Locality == s.Locality // pick_first connects to one of each locality
+			if !e.Down && (!isSecond || !settings.EndpointPolicy.IsPickFirst()) {
 				up.Priorities[p], owners[p] = append(up.Priorities[p], s), append(owners[p], e)
 			}
 		}

@@ -31,13 +31,13 @@ func write(results []*Result, asList bool, o Options) error {
 		if i > 0 {
 			fmt.Fprintln(&text)
 		}
-		results[i].print(&text, table.PainterFor(o.Out))
+		results[i].printTables(&text, table.PainterFor(o.Out))
 	}
 	_, err := o.Out.Write(text.Bytes())
 	return err
 }
 
-func (r *Result) print(w *bytes.Buffer, paint table.Painter) {
+func (r *Result) printTables(w *bytes.Buffer, paint table.Painter) {
 	state := paint.Bad("calls fail")
 	if r.Priority != nil {
 		state = fmt.Sprintf("calls go to priority %d", *r.Priority)
