@@ -17,15 +17,15 @@ func Warnings(capacity []float64, rate float64, overflow bool, unit string) (lis
 				sum += below
 			}
 		}
-		made := fmt.Sprintf("%s can answer %s calls/s and the clients make %s: ", names, Calls(sum), Calls(rate))
+		made := fmt.Sprintf("%s can answer %s calls/s and the clients make %s", names, Calls(sum), Calls(rate))
 		switch {
 		case sum >= cmp.Or(rate, capacity[0]):
 		case rate == 0:
 			list = append(list, fmt.Sprintf("%s can take about %.3g %% of p0's calls ("+unit+")", names, 100*sum/capacity[0], Calls(sum), Calls(capacity[0])))
 		case p == 0:
-			list = append(list, made+"it is full without any fault")
+			list = append(list, made+": it is full without any fault")
 		default:
-			list = append(list, fmt.Sprintf("%swhen the priorities above it fail, at least %.0f %% of the calls are lost", made, 100*(1-sum/rate)))
+			list = append(list, fmt.Sprintf("%s: when the priorities above it fail, at least %.0f %% of the calls are lost", made, 100*(1-sum/rate)))
 		}
 	}
 	return list
