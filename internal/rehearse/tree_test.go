@@ -14,10 +14,10 @@ import (
 
 func treeOf(t *testing.T, near topology.Near, drops []discovery.Drop, zones ...string) topology.Tree {
 	t.Helper()
-	a := &topology.Answer{Drops: drops, Priorities: []topology.Priority{{}}}
+	a := &discovery.Answer{Drops: drops, Priorities: []discovery.Priority{{}}}
 	for i, zone := range zones {
-		e := topology.Endpoint{Addresses: []string{"10.0.0." + string(rune('1'+i)) + ":1"}, Weight: uint32(i + 1)}
-		a.Priorities[0].Localities = append(a.Priorities[0].Localities, topology.Locality{Zone: zone, Weight: 3, Endpoints: []topology.Endpoint{e}})
+		e := discovery.Endpoint{Addresses: []string{"10.0.0." + string(rune('1'+i)) + ":1"}, Weight: uint32(i + 1)}
+		a.Priorities[0].Localities = append(a.Priorities[0].Localities, discovery.Locality{Zone: zone, Weight: 3, Endpoints: []discovery.Endpoint{e}})
 	}
 	tree, err := (&topology.Translator{Near: near}).Translate(a)
 	if err != nil {

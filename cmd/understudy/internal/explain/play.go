@@ -41,7 +41,7 @@ func (r *Result) play(settings options.Settings) {
 			r.Error = "call dropped by configuration"
 		}
 	}
-	if world.Policy.SourcePriorities != nil {
+	if n := len(world.Priorities); world.Source(n-1) != n-1 {
 		return // near groups, whose numbers differ from the priorities in the file
 	}
 	uses := rehearse.Rest(world)
