@@ -22,7 +22,6 @@ import (
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
-	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/rehearse"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
@@ -151,9 +150,10 @@ it return errors. "understudy watch" shows the same in a terminal.`,
 const explainExamples = `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
   understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
+  understudy explain endpoints.yaml --capacity p0=40/s,p1=25/s --rate 60/s
   understudy explain 'srv:///payments.example.com?warmStandby=1'
   understudy explain --context staging kubernetes:///checkout.shop:grpc
-  understudy explain endpoints.yaml --zone us-east-1a --option prefer=zone
+  understudy explain endpoints.yaml --option prefer=zone --option zone=us-east-1a
   kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`
 
 func explainCommand() *cobra.Command {
@@ -161,7 +161,9 @@ func explainCommand() *cobra.Command {
 		Use:   "explain FILE|TARGET",
 		Short: "Show the priorities of an endpoints file, and each endpoint's share of the calls",
 		Long: `Shows the priorities of an endpoints file, each endpoint's share of the calls, and what
-changes if something is down, without making connections or calls (docs/explain.md).
+changes if something is down, without making connections or calls (docs/explain.md). It
+warns of a priority that cannot carry the calls of the first one: by the weights of the
+endpoints, or by --capacity and --rate.
 FILE may be - for standard input. If channels would reject the file, each problem is
 printed as file:line:column: text. Endpoints that a DNS name or a management server
 provides are shown as one endpoint.
@@ -177,24 +179,13 @@ Exit codes:
 		Example: explainExamples,
 		Args:    cobra.ExactArgs(1),
 	}
-	cluster := command.Flags().String("cluster", "", "`NAME` of the cluster to explain, in a file with a list of clusters (default: all)")
-	down := command.Flags().StringArray("down", nil, "assume that `NAME` is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
-	options := command.Flags().StringArray("option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
-	var location []string
-	for _, name := range []string{"zone", "region", "node"} {
-		command.Flags().Func(name, "`NAME` of the client's "+name+", as with --option "+name+"=NAME", func(value string) error {
-			if value != "" {
-				location = append(location, name+"="+value)
-			}
-			return nil
-		})
-	}
+	var o explain.Options
+	o.Flags(command.Flags())
+	command.Flags().StringArrayVar(&o.Down, "down", nil, "assume that `NAME` is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
 	asJSON := outputFlag(command)
-	var kubeOptions kubeconfig.Options
-	kubeOptions.Flags(command.Flags())
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		opts := explain.Options{File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location...), Kubeconfig: kubeOptions, JSON: *asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}
-		err := explain.Run(cmd.Context(), opts)
+		o.File, o.JSON, o.In, o.Out = args[0], *asJSON, cmd.InOrStdin(), cmd.OutOrStdout()
+		err := explain.Run(cmd.Context(), o)
 		if errors.As(err, new(*explain.OutputError)) || errors.Is(err, explain.ErrNoAnswer) || cmd.Context().Err() != nil {
 			return asFailure(err)
 		}

@@ -107,6 +107,7 @@ var rank = map[string]int{
 	"internal/channel/topology": 3,
 
 	"internal/envoy/messages": 4,
+	"internal/rehearse":       4,
 
 	"internal/channel/join": 5,
 
@@ -133,6 +134,7 @@ var rank = map[string]int{
 
 	// The following packages are only for tests. Tests of any rank may import them.
 	"internal/testing":            2,
+	"internal/testing/overload":   4,
 	"internal/testing/flat":       6,
 	"internal/testing/given":      6,
 	"internal/testing/settle":     6,

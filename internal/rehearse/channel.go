@@ -35,8 +35,11 @@ type channel struct {
 // intake is the share of a priority, and what the share must know of its connections.
 type intake struct {
 	*share.Share
-	ready, wasReady bool
-	lostAt          time.Duration
+	share.Link
+}
+
+func (c *channel) newIntake() intake {
+	return intake{share.New(c.model.now, c.model.world.Policy.Share), share.NewLink()}
 }
 
 type timer struct {
@@ -49,20 +52,14 @@ func newChannel(m *model, index int) *channel {
 	c := &channel{model: m, index: index, next: index, roundRobin: index < int(w.RoundRobin*float64(w.Clients)), core: core.New(), children: make(map[string]*child), timers: make(map[timer]uint64), tokens: w.Tokens}
 	for p := range m.servers {
 		c.names = append(c.names, strconv.Itoa(p))
-		c.intakes = append(c.intakes, &intake{Share: share.New(0, share.Config{Ramp: w.Policy.Ramp})})
+		i := c.newIntake()
+		c.intakes = append(c.intakes, &i)
 	}
 	if c.roundRobin {
 		return c
 	}
-	policy := w.Policy
-	config := core.Config{
-		Children:        c.names,
-		Priorities:      c.names,
-		FailoverTimeout: policy.FailoverTimeout,
-		ChildRetention:  policy.ChildRetention,
-		WarmStandby:     policy.WarmStandby,
-		Overflow:        policy.Overflow,
-	}
+	config := w.Policy.Config
+	config.Children, config.Priorities = c.names, c.names
 	c.handle(c.core.BeginUpdate(config))
 	c.handle(c.core.EndUpdate())
 	return c
@@ -88,7 +85,7 @@ func (c *channel) apply(actions []core.Action) {
 		case core.Destroy:
 			child.close()
 			delete(c.children, a.Child)
-			*c.intakes[child.number] = intake{Share: share.New(c.model.now, share.Config{Ramp: c.model.world.Policy.Ramp})}
+			*c.intakes[child.number] = c.newIntake()
 		case core.ExitIdle:
 			child.exitIdle()
 		case core.StartFailover:
@@ -125,53 +122,46 @@ func (c *channel) settle() {
 	if !c.model.world.Policy.Overflow {
 		return
 	}
-	now := c.model.now
 	var returned []int
 	for p, name := range c.names {
-		if _, exists := c.children[name]; !exists {
-			continue
-		}
-		state, _ := c.core.State(name)
-		i, ready := c.intakes[p], state == core.Ready
-		if i.ready && !ready {
-			i.lostAt = now
-		}
-		if ready && !i.ready {
+		if state, exists := c.core.State(name); exists && c.intakes[p].Note(c.model.now, state == core.Ready) {
 			returned = append(returned, p)
 		}
-		i.ready = ready
 	}
 	c.setLast()
 	ready := c.ready()
 	for _, p := range returned {
 		c.noteReturn(p, ready)
 	}
-	c.want(ready)
+	c.want()
 	c.offers = c.state == core.Ready
 	c.model.after(0, c.pickAgain)
 }
 
 func (c *channel) ready() (list []int) {
 	for p, i := range c.intakes {
-		if i.ready {
+		if i.Ready {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-func (c *channel) setLast() {
-	var order []share.Standing
+func (c *channel) order() (order []share.Place) {
 	for p, i := range c.intakes {
-		standing := share.Standing{Awaited: c.core.Awaited(c.names[p])}
-		if i.ready {
-			standing = share.Standing{Ready: true, Tripped: i.Tripped()}
+		place := share.Place{Awaited: c.core.Awaited(c.names[p])}
+		if i.Ready {
+			place = share.Place{Ready: true, Standing: i.Standing()}
 		}
-		order = append(order, standing)
+		order = append(order, place)
 	}
-	last := share.Last(order)
+	return order
+}
+
+func (c *channel) setLast() {
+	last := share.Last(c.order())
 	for p, i := range c.intakes {
-		if i.ready {
+		if i.Ready {
 			i.SetLast(c.model.now, p == last)
 		}
 	}
@@ -179,20 +169,16 @@ func (c *channel) setLast() {
 
 func (c *channel) noteReturn(p int, ready []int) {
 	i := c.intakes[p]
-	isStart := !i.wasReady && (!c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout)
-	i.wasReady = true
-	if p != ready[len(ready)-1] && !isStart {
-		i.Returned(c.model.now, c.model.now-i.lostAt)
+	if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout) {
+		i.Returned(c.model.now, c.model.now-i.LostAt)
 	}
 }
 
 // want asks for one more priority below the lowest READY one that cannot carry its calls.
-func (c *channel) want(ready []int) {
+func (c *channel) want() {
 	below := ""
-	for _, p := range ready {
-		if fraction, _ := c.intakes[p].Fraction(); c.intakes[p].Wanted() || fraction < 1 {
-			below = c.names[p]
-		}
+	if p := share.Short(c.order()); p >= 0 {
+		below = c.names[p]
 	}
 	if c.wanted != below {
 		c.wanted = below
@@ -298,39 +284,27 @@ func (c *channel) pick(r *call) {
 		c.wait(r)
 		return
 	}
-	allTripped, awaited := true, slices.ContainsFunc(c.names, c.core.Awaited)
-	for _, p := range ready {
+	sent, waits := share.Leftover(len(ready), slices.ContainsFunc(c.names, c.core.Awaited), func(i int) (sent, tripped bool) {
 		taken := false
-		c.with(p, func(s *share.Share) { taken = s.Probe(now) })
-		allTripped = allTripped && c.intakes[p].Tripped()
-		if taken && c.send(r, p) {
-			return
-		}
-		unsent = unsent || taken
-	}
-	if unsent || allTripped && awaited {
+		c.with(ready[i], func(s *share.Share) { taken, tripped = s.Probe(now), s.Tripped() })
+		return taken && c.send(r, ready[i]), tripped
+	})
+	switch {
+	case waits:
 		c.wait(r)
-		return
+	case !sent:
+		c.ended(r, Refused)
 	}
-	c.ended(r, Refused)
 }
 
 // with settles if a call has changed what a share means for the other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
-	before := standingOf(s)
+	before := s.Standing()
 	f(s)
-	if standingOf(s) != before {
+	if s.Standing() != before {
 		c.model.after(0, c.settle)
 	}
-}
-
-// standing is what policy/priority compares.
-type standing struct{ whole, low, tripped, wanted, fails bool }
-
-func standingOf(s *share.Share) standing {
-	fraction, _ := s.Fraction()
-	return standing{fraction == 1, fraction < 0.5, fraction == 0, s.Wanted(), s.Failing()}
 }
 
 func (c *channel) pickChosen(r *call) {
@@ -375,6 +349,11 @@ func (c *channel) pickAgain() {
 // send sends a call to a priority. It returns false if no endpoint of it is connected.
 func (c *channel) send(r *call, p int) bool {
 	m := c.model
+	if p < len(m.world.Drop) && m.world.Drop[p] > 0 && m.random.Float64() < m.world.Drop[p] {
+		r.priority = p
+		c.ended(r, Dropped)
+		return true
+	}
 	e := c.children[c.names[p]].pick()
 	if e == nil {
 		return false

@@ -96,6 +96,10 @@ func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
 // connect is the first update of the child: all endpoints connect.
 func (ch *child) connect() {
+	if len(ch.endpoints) == 0 {
+		ch.reported = weightedtarget.TransientFailure
+		ch.channel.handle(ch.channel.core.Reported(ch.name, core.TransientFailure))
+	}
 	for _, e := range ch.endpoints {
 		_, actions := e.leaf.Update([]int{-1})
 		e.apply(actions)
@@ -453,11 +457,11 @@ func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 		return
 	}
 	e.failures++
-	most := e.child.channel.model.world.Policy.Failures
-	if most == 0 {
+	consecutive := e.child.channel.model.world.Policy.Ejection.ConsecutiveFailuresEjection
+	if consecutive == nil {
 		return
 	}
-	if e.row++; e.row >= most {
+	if e.row++; e.row >= int(consecutive.Failures) {
 		e.row = 0
 		e.child.outliers.Failed(e.outlier, now)
 	} else {

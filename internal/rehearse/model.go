@@ -54,6 +54,7 @@ const (
 	Refused          // by the client: no priority takes it
 	Waited           // while it waited for a connection
 	NoConnection     // no priority is connected
+	Dropped          // by the client, as the source asks
 )
 
 type event struct {
@@ -85,8 +86,7 @@ func (m *model) at(t time.Duration, do func()) {
 
 func (m *model) after(d time.Duration, do func()) { m.at(m.now+d, do) }
 
-// Run plays a world, which Check must accept. The same seed always gives the same run.
-func Run(w World, seed uint64, o Observer) {
+func newModel(w World, seed uint64, o Observer) *model {
 	m := &model{world: w, random: rand.New(rand.NewPCG(seed, 48)), Observer: o}
 	for p, list := range w.Priorities {
 		var servers []*server
@@ -104,6 +104,12 @@ func Run(w World, seed uint64, o Observer) {
 			}
 		}
 	}
+	return m
+}
+
+// Run plays a world, which Check must accept. The same seed always gives the same run.
+func Run(w World, seed uint64, o Observer) {
+	m := newModel(w, seed, o)
 	for i := range w.Clients {
 		if m.stopped() {
 			return
@@ -113,7 +119,10 @@ func Run(w World, seed uint64, o Observer) {
 	for _, c := range m.clients {
 		c.scheduleCall()
 	}
-	end := w.Length + slices.Max(w.Deadlines) + 5*time.Second
+	m.until(w.Length + slices.Max(w.Deadlines) + 5*time.Second)
+}
+
+func (m *model) until(end time.Duration) {
 	for len(m.events) > 0 && m.events[0].at <= end {
 		e := heap.Pop(&m.events).(event)
 		m.now = e.at

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
 )
 
 // Server is an endpoint with workers, each of which serves a call in Service.
@@ -95,6 +97,8 @@ type Spike struct {
 // World is what is played.
 type World struct {
 	Priorities [][]Server
+	Groups     []int     // SourcePriorities of core/priority; nil if no priority is split into near groups
+	Drop       []float64 // by priority: the fraction of the calls that clients drop; nil for none
 	Clients    int
 	Rate       float64         // calls in a second, of all clients
 	Deadlines  []time.Duration // of the clients in turn; 0 for none
@@ -112,26 +116,22 @@ type World struct {
 
 // Policy is the configuration of the clients.
 type Policy struct {
-	FailoverTimeout   time.Duration
-	ChildRetention    time.Duration
-	WarmStandby       int
-	Overflow          bool
-	Ramp              time.Duration
+	core.Config       // but the names of children
+	Share             share.Config
 	MaxConnectBackoff time.Duration
 	Ejection          outlierdetection.Config // with a zero value, none
-	Failures          int                     // in a row, until an endpoint is ejected
 }
 
 // Recommended returns the recommended policy. A test compares it with the options of that name.
 func Recommended() Policy {
 	return Policy{
-		FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second,
+		Config:            core.Config{FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true},
+		MaxConnectBackoff: 10 * time.Second,
 		Ejection: outlierdetection.Config{
 			Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
 			FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
 			ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
 		},
-		Failures: 5,
 	}
 }
 
@@ -143,12 +143,20 @@ func (w *World) Capacity(priority int) (total float64) {
 	return total
 }
 
+// Source returns the number of the source's priority of which a priority is a near group.
+func (w *World) Source(priority int) int {
+	if w.Policy.SourcePriorities == nil {
+		return priority
+	}
+	return w.Policy.SourcePriorities[priority]
+}
+
 // Check returns what is wrong with a world. What it does not bound would make a run endless.
 func (w *World) Check() error {
 	servers, pairs := 0, 0
 	for p, list := range w.Priorities {
 		if servers += len(list); len(list) == 0 {
-			return fmt.Errorf("priority %d has no endpoints, want at least one", p)
+			return fmt.Errorf("priority %d has no endpoint that gets calls, want at least one: remove the priority", p)
 		}
 		pairs += len(list) * len(list)
 		for _, s := range list {

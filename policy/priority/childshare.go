@@ -27,44 +27,15 @@ type childShare struct {
 
 	mu       sync.Mutex
 	share    *share.Share
-	standing standing
+	standing share.Standing
 	history  *history // nil unless the debug page is enabled
 
-	connection // used in events only
+	share.Link // used in events only
 	reports
 }
 
-// standing is the part of a share that concerns other priorities and the log.
-type standing struct {
-	depth  depth
-	wanted bool // another priority is wanted, because this last one cannot carry its calls
-	fails  bool // the last one, and no call succeeds
-}
-
-// depth is how far a share has fallen.
-type depth int
-
-const (
-	whole depth = iota // the share is 1
-	part
-	low     // below a half
-	tripped // 0
-)
-
-func depthOf(fraction float64) depth {
-	switch {
-	case fraction == 1:
-		return whole
-	case fraction >= 0.5:
-		return part
-	case fraction > 0:
-		return low
-	}
-	return tripped
-}
-
 func newChildShare(start time.Time, config share.Config, changed func()) *childShare {
-	c := &childShare{start: start, changed: changed, share: share.New(time.Since(start), config)}
+	c := &childShare{start: start, changed: changed, share: share.New(time.Since(start), config), Link: share.NewLink()}
 	if live.Enabled() {
 		c.history = &history{}
 	}
@@ -82,12 +53,12 @@ func (c *childShare) with(f func(s *share.Share, now time.Duration)) {
 		next := view // on the heap only if the view has changed
 		c.view.Store(&next)
 	}
-	fraction, _ := c.share.Fraction()
 	if c.history != nil {
+		fraction, _ := c.share.Fraction()
 		c.history.record(now, fraction)
 	}
 	before := c.standing
-	c.standing = standing{depthOf(fraction), c.share.Wanted(), c.share.Failing()}
+	c.standing = c.share.Standing()
 	changed := c.standing != before
 	c.mu.Unlock()
 	if changed {
@@ -95,14 +66,14 @@ func (c *childShare) with(f func(s *share.Share, now time.Duration)) {
 	}
 }
 
-func (c *childShare) current() standing {
+func (c *childShare) current() share.Standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.standing
 }
 
 // look returns when the child last gave a good answer, since start.
-func (c *childShare) look() (standing, time.Duration) {
+func (c *childShare) look() (share.Standing, time.Duration) {
 	var goodAt time.Duration
 	c.with(func(s *share.Share, now time.Duration) { goodAt = s.Look(now) })
 	return c.current(), goodAt

@@ -75,10 +75,10 @@ func (p *policy) mayBeBackSoon(child string) bool {
 	// priority at once, but we log this only if it lasts.
 	c := p.shares.children[child]
 	state, exists := p.core.State(child)
-	if c == nil || !exists || c.ready || state == core.TransientFailure {
+	if c == nil || !exists || c.Ready || !c.WasReady || state == core.TransientFailure {
 		return false
 	}
-	left := time.Second - time.Since(c.lostAt)
+	left := time.Second - (time.Since(p.shares.start) - c.LostAt)
 	if left > 0 {
 		p.children[child].StartTimer(lostTimer, left, p.Publish)
 	}
@@ -134,19 +134,19 @@ const reportPause = 10 * time.Second // between two log records of a kind
 
 // reports is what we have logged of a share. Only events use it.
 type reports struct {
-	depth depth
-	at    [tripped + 1]time.Time
+	depth share.Depth
+	at    [share.Tripped + 1]time.Time
 }
 
 func (p *policy) logShare(name string) {
 	// We leave out a share that goes up and down by one step, and one of a priority that returns:
 	// its failback is logged already.
 	c := p.shares.children[name]
-	now, last := c.current().depth, &c.reports
+	now, last := c.current().Depth, &c.reports
 	switch {
 	case now == last.depth:
 		return
-	case now != whole && now < last.depth:
+	case now != share.Whole && now < last.depth:
 		last.depth = min(last.depth, now+1)
 		return
 	}
@@ -156,11 +156,11 @@ func (p *policy) logShare(name string) {
 	}
 	last.depth, last.at[now] = now, time.Now()
 	s, text := c.read(), p.title(name)+" takes all of its calls again"
-	if now != whole && s.Cause == share.Returning {
+	if now != share.Whole && s.Cause == share.Returning {
 		return // the failback is logged
 	}
 	attrs := []slog.Attr{slog.String("priority", p.title(name)), slog.Float64("share", math.Round(1000*s.Fraction)/1000)}
-	if now != whole {
+	if now != share.Whole {
 		text = fmt.Sprint(p.title(name), " ", s)
 		attrs = append(attrs, slog.String("reason", s.Cause.String()))
 	}
@@ -235,7 +235,7 @@ func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
 	}
 	for n, name := range ready {
 		s, goodAt := p.shares.children[name].look()
-		all = all && (s.depth == tripped || n == len(ready)-1 && s.fails)
+		all = all && (s.Depth == share.Tripped || n == len(ready)-1 && s.Fails)
 		succeeded = succeeded || p.shares.start.Add(goodAt).After(p.shares.outage.since)
 	}
 	return all, succeeded

@@ -9,6 +9,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/core/share"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
@@ -146,7 +147,7 @@ func (p *policy) Settled(closed bool) {
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {
-			if p.shares.children[name].current().depth != tripped {
+			if p.shares.children[name].current().Depth != share.Tripped {
 				return name
 			}
 		}

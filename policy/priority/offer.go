@@ -47,18 +47,22 @@ func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, 
 	if err != nil {
 		return result, err
 	}
-	allTripped := true
-	for _, o := range p.offers {
-		taken, tripped := o.probe()
-		allTripped = allTripped && tripped
+	return p.leave(info)
+}
+
+// leave decides about a call that no priority takes.
+func (p *offerPicker) leave(info balancer.PickInfo) (result balancer.PickResult, err error) {
+	sent, waits := share.Leftover(len(p.offers), p.awaited, func(i int) (sent, tripped bool) {
+		taken, tripped := p.offers[i].probe()
 		if taken {
-			if result, err = o.pickTimed(info); isFinal(err) {
-				return result, err
-			}
+			result, err = p.offers[i].pickTimed(info)
 		}
-	}
+		return taken && isFinal(err), tripped
+	})
 	switch {
-	case allTripped && p.awaited:
+	case sent:
+		return result, err
+	case waits:
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	case p.shed == nil:
 		return p.offers[len(p.offers)-1].pickTimed(info)

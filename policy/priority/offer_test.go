@@ -258,7 +258,7 @@ func TestRowOfUntimedCalls(t *testing.T) {
 				result.Done(failed)
 			}
 		}
-		if tripped := o.current().depth == tripped; tripped == together {
+		if tripped := o.current().Depth == share.Tripped; tripped == together {
 			t.Errorf("twenty calls %s: the breaker is open: %v", name, tripped)
 		}
 	}

@@ -25,12 +25,6 @@ type shares struct {
 	outage   outage
 }
 
-// connection is what a child's share must know when its connections come back.
-type connection struct {
-	ready  bool
-	lostAt time.Time // zero until the first loss
-}
-
 func (p *policy) beginShares() {
 	p.shares.inner = stateattr.IsBelowOverflow(p.state)
 	if p.config.Overflow {
@@ -65,7 +59,8 @@ func (p *policy) settleNow() {
 	}
 	var returned []string
 	for _, name := range p.config.Priorities {
-		if p.children[name] != nil && p.noteConnection(name) {
+		state, exists := p.core.State(name)
+		if exists && p.shareOf(name).Note(time.Since(p.shares.start), state == core.Ready) {
 			returned = append(returned, name)
 		}
 	}
@@ -74,7 +69,7 @@ func (p *policy) settleNow() {
 	for _, name := range returned {
 		p.noteReturn(name, ready)
 	}
-	p.want(ready)
+	p.want()
 	p.shares.offers = p.published.ConnectivityState == connectivity.Ready
 	for _, name := range ready {
 		if p.takesCalls(name) {
@@ -91,33 +86,22 @@ func (p *policy) settleNow() {
 	p.Publish()
 }
 
-func (p *policy) noteConnection(name string) (returned bool) {
-	state, _ := p.core.State(name)
-	c, ready := p.shareOf(name), state == core.Ready
-	if c.ready && !ready {
-		c.lostAt = time.Now()
-	}
-	returned = ready && !c.ready
-	c.ready = ready
-	return returned
-}
-
 func (p *policy) readyChildren() (names []string) {
 	for _, name := range p.config.Priorities {
-		if c := p.shares.children[name]; c != nil && c.ready {
+		if c := p.shares.children[name]; c != nil && c.Ready {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func (p *policy) order() (order []share.Standing) {
+func (p *policy) order() (order []share.Place) {
 	for _, name := range p.config.Priorities {
-		standing := share.Standing{Awaited: p.core.Awaited(name)}
-		if c := p.shares.children[name]; c != nil && c.ready {
-			standing = share.Standing{Ready: true, Tripped: c.current().depth == tripped}
+		place := share.Place{Awaited: p.core.Awaited(name)}
+		if c := p.shares.children[name]; c != nil && c.Ready {
+			place = share.Place{Ready: true, Standing: c.current()}
 		}
-		order = append(order, standing)
+		order = append(order, place)
 	}
 	return order
 }
@@ -125,30 +109,26 @@ func (p *policy) order() (order []share.Standing) {
 func (p *policy) updateLast() {
 	last := share.Last(p.order())
 	for n, name := range p.config.Priorities {
-		if c := p.shares.children[name]; c != nil && c.ready {
+		if c := p.shares.children[name]; c != nil && c.Ready {
 			c.with(func(s *share.Share, now time.Duration) { s.SetLast(now, n == last) })
 		}
 	}
 }
 
+// noteReturn is called when a child has become READY.
 func (p *policy) noteReturn(name string, ready []string) {
-	// A child that returns while a lower one is READY may be cold. We make an exception for the
-	// first connections of a channel: there the lower one may just have been quicker.
-	c := p.shares.children[name]
-	absent := time.Since(c.lostAt)
-	isStart := c.lostAt.IsZero() && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
-	if name != ready[len(ready)-1] && !isStart {
-		c.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
+	c, now := p.shares.children[name], time.Since(p.shares.start)
+	isStart := !p.shares.offers || now <= time.Duration(p.config.FailoverTimeout)
+	if c.MayBeCold(name == ready[len(ready)-1], isStart) {
+		c.with(func(s *share.Share, now time.Duration) { s.Returned(now, now-c.LostAt) })
 	}
 }
 
-func (p *policy) want(ready []string) {
-	// As long as the share of a priority is less than 1, we keep those below it connected.
+// want asks for one more priority below the lowest READY one that cannot carry its calls.
+func (p *policy) want() {
 	below := ""
-	for _, name := range ready {
-		if s := p.shares.children[name].current(); s.wanted || s.depth != whole {
-			below = name
-		}
+	if n := share.Short(p.order()); n >= 0 {
+		below = p.config.Priorities[n]
 	}
 	if p.shares.wanted != below {
 		p.shares.wanted = below
@@ -166,7 +146,7 @@ func (p *policy) takesCalls(name string) bool {
 		if above == name {
 			return true
 		}
-		if p.shares.children[above].current().depth == whole {
+		if p.shares.children[above].current().Depth == share.Whole {
 			return false
 		}
 	}

@@ -24,10 +24,10 @@ func TestStreamsEndFailing(t *testing.T) {
 			s.End(now, s.Begin(now, time.Second, "", nil), share.Unavailable)
 			now += time.Second
 		}
-		if !s.Failing() {
+		if !s.Standing().Fails {
 			t.Errorf("%s: twelve errors in a row are no failure", name)
 		}
-		if answer(s, now); s.Failing() {
+		if answer(s, now); s.Standing().Fails {
 			t.Errorf("%s: it still fails", name)
 		}
 	}

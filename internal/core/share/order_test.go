@@ -7,8 +7,8 @@ import (
 )
 
 func TestLast(t *testing.T) {
-	standings := map[rune]share.Standing{
-		'R': {Ready: true}, 'T': {Ready: true, Tripped: true}, 'a': {Awaited: true}, '-': {},
+	places := map[rune]share.Place{
+		'R': {Ready: true}, 'T': {Ready: true, Standing: share.Standing{Depth: share.Tripped}}, 'a': {Awaited: true}, '-': {},
 	}
 	for order, want := range map[string]int{
 		"R":   0,
@@ -26,12 +26,27 @@ func TestLast(t *testing.T) {
 		"-":   -1,
 		"":    -1,
 	} {
-		var list []share.Standing
+		var list []share.Place
 		for _, p := range order {
-			list = append(list, standings[p])
+			list = append(list, places[p])
 		}
 		if got := share.Last(list); got != want {
 			t.Errorf("%q: %d is the last one, want %d", order, got, want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	places := map[rune]share.Place{
+		'R': {Ready: true}, 'W': {Ready: true, Standing: share.Standing{Wanted: true}}, 'c': {Ready: true, Standing: share.Standing{Depth: share.Part}}, '-': {Standing: share.Standing{Depth: share.Low}},
+	}
+	for order, want := range map[string]int{"R": -1, "W": 0, "c": 0, "cR": 0, "cc": 1, "RW": 1, "R-": -1, "c-": 0, "": -1} {
+		var list []share.Place
+		for _, p := range order {
+			list = append(list, places[p])
+		}
+		if got := share.Short(list); got != want {
+			t.Errorf("%q: %d is short, want %d", order, got, want)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (s *stage) drive(t *testing.T, d *datadriven.TestData) {
 		s.share.Returned(s.now, absent)
 	case "view":
 		v := s.share.View()
-		s.log("free %v, one in %d timed, watch %v, wanted %v", v.Free, v.Every, v.Watch, s.share.Wanted())
+		s.log("free %v, one in %d timed, watch %v, wanted %v", v.Free, v.Every, v.Watch, s.share.Standing().Wanted)
 	default:
 		d.Fatalf(t, "unknown directive %s", d.Cmd)
 	}

@@ -124,14 +124,6 @@ func (s *Share) Fraction() (float64, Cause) { return s.fraction, s.cause }
 // Tripped reports whether the breaker is open: only probes are taken.
 func (s *Share) Tripped() bool { return s.fraction == 0 }
 
-// Wanted reports whether another priority is needed: this one is the last that is READY, and it
-// cannot carry its calls.
-func (s *Share) Wanted() bool { return s.wanted }
-
-// Failing reports whether no call succeeds although no other priority is READY: what opens the
-// breaker of another has happened to this last one, and no good answer since.
-func (s *Share) Failing() bool { return s.failing }
-
 // SetLast records whether no READY priority is below this one. A priority that becomes the last one
 // closes its breaker. It takes what it carried before it fell, unless it fell because of load:
 // calls that it does not take are refused.

@@ -29,6 +29,7 @@ func TestRoomsStaySmall(t *testing.T) {
 		"internal/envoy/adsclient":           1485,
 		"cmd/understudy":                     300,
 		"cmd/understudy/internal/demo":       650,
+		"cmd/understudy/internal/explain":    650,
 		"cmd/understudy/internal/kubeconfig": 60,
 		"cmd/understudy/internal/serve":      1750,
 		"cmd/understudy/internal/watch":      800,

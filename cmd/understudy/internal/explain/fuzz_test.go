@@ -26,7 +26,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		err := Run(t.Context(), Options{File: stdin, In: bytes.NewReader(data), Out: &out, JSON: asJSON})
+		err := Run(t.Context(), Options{File: "-", In: bytes.NewReader(data), Out: &out, JSON: asJSON})
 		if err != nil && !errors.Is(err, ErrNoEndpoint) {
 			if _, wrong := errors.AsType[*OutputError](err); wrong || strings.ContainsFunc(err.Error(), isControl) {
 				t.Errorf("error %q", err)
@@ -37,7 +37,7 @@ func FuzzFile(f *testing.F) {
 			t.Errorf("the output is %q", out.String())
 		}
 		var r struct {
-			Results
+			Clusters []*Result
 			Result
 		}
 		if !asJSON {

@@ -2,9 +2,9 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,132 +12,99 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-func printJSON(w *bytes.Buffer, value any) error {
-	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		return err
+// write formats all results, and then writes them in a single call. asList means that they are
+// printed as a list.
+func write(results []*Result, asList bool, o Options) error {
+	var text bytes.Buffer
+	if o.JSON {
+		var value any = results[0]
+		if asList {
+			value = map[string][]*Result{"clusters": results}
+		}
+		encoded, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%s\n", printable.JSON(encoded))
 	}
-	w.Write(printable.JSON(encoded.Bytes()))
-	return nil
+	for i := 0; i < len(results) && !o.JSON; i++ {
+		if i > 0 {
+			fmt.Fprintln(&text)
+		}
+		results[i].printTables(&text, table.PainterFor(o.Out))
+	}
+	_, err := o.Out.Write(text.Bytes())
+	return err
 }
 
-// printTable prints a line for each endpoint. A cell that would repeat the cell above is empty.
-func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
-	fmt.Fprintf(w, "cluster %s: ", printable.Text(r.Cluster))
+func (r *Result) printTables(w *bytes.Buffer, paint table.Painter) {
+	state := paint.Bad("calls fail")
 	if r.Priority != nil {
-		fmt.Fprintf(w, "calls go to priority %d\n\n", *r.Priority)
-	} else {
-		fmt.Fprintf(w, "%s\n\n", paint.Bad("calls fail"))
+		state = fmt.Sprintf("calls go to priority %d", *r.Priority)
 	}
-	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
-	rows := [][]string{columns(showCluster, "priority", "cluster", "locality", "weight", "endpoint", "weight", "share", "")}
-	var previous *Endpoint
+	rows := [][]string{row("priority", "", "locality", "weight", "endpoint", "weight", "share", "")}
 	for i := range r.Endpoints {
-		rows = append(rows, r.Endpoints[i].rows(previous, showCluster)...)
-		previous = &r.Endpoints[i]
+		e := &r.Endpoints[i]
+		rows = append(rows, row(e.Priority, e.Cluster, e.Locality, e.LocalityWeight, strings.Join(e.addresses(), " or "), e.Weight, table.Percent(e.Share, 2), e.remark()))
 	}
-	fmt.Fprint(w, table.Format(rows))
-	r.printTiers(w)
-	if len(r.Drops) > 0 {
-		fmt.Fprintf(w, "\ndrops: %s\n", printable.Text(r.drops()))
+	const repeated = 3 // the first cells, which are empty if they would repeat those above
+	for i := len(rows) - 1; i > 1; i-- {
+		for c := 0; c < repeated && rows[i][c] == rows[i-1][c]; c++ {
+			rows[i][c] = ""
+		}
+	}
+	fmt.Fprintf(w, "cluster %s: %s\n\n%s", printable.Text(r.Cluster), state, table.Format(rows))
+	if len(r.Tiers) > 1 || len(r.Tiers)*len(r.Options) > 0 {
+		rows = [][]string{row("priority", "", "endpoints", "then", "")}
+		for _, t := range r.Tiers {
+			next, standby := "calls fail", ""
+			if t.Next != nil {
+				next = fmt.Sprintf("priority %d", *t.Next)
+			}
+			if t.Standby {
+				standby = "standby"
+			}
+			rows = append(rows, row(t.Priority, t.Cluster, t.Endpoints, next, standby))
+		}
+		fmt.Fprintf(w, "\n%s", table.Format(rows))
+	}
+	var drops []string
+	for _, d := range r.Drops {
+		of := strings.TrimSuffix(d.Category+" of "+d.Cluster, " of ")
+		drops = append(drops, of+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
+	}
+	if len(drops) > 0 {
+		fmt.Fprintf(w, "\ndrops: %s\n", printable.Text(strings.Join(drops, ", ")))
 	}
 	if r.Error != "" {
 		fmt.Fprintf(w, "\n%s %s\n", paint.Bad("calls that get no endpoint fail:"), printable.Text(r.Error))
 	}
-	for i, note := range r.Notes {
-		if i == 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintf(w, "note: %s\n", printable.Text(note))
+	if len(r.Warnings)+len(r.Notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(w, paint.Bad("warning:"), warning)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, "note:", printable.Text(note))
 	}
 }
 
-// printTiers prints where calls go when each priority fails. For a single priority without options,
-// it prints nothing.
-func (r *Result) printTiers(w *bytes.Buffer) {
-	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
-		return
+// row returns the cells of a row. The first one has the priority and its cluster, if it has one.
+func row(priority any, cluster string, cells ...any) []string {
+	list := []string{printable.Text(strings.TrimSpace(fmt.Sprint(priority, " ", cluster)))}
+	for _, cell := range cells {
+		list = append(list, printable.Text(fmt.Sprint(cell)))
 	}
-	fmt.Fprintln(w)
-	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
-	rows := [][]string{columns(showCluster, "priority", "cluster", "endpoints", "then", "")}
-	for _, tier := range r.Tiers {
-		next, standby := "calls fail", ""
-		if tier.Next != nil {
-			next = fmt.Sprintf("priority %d", *tier.Next)
-		}
-		if tier.Standby {
-			standby = "standby"
-		}
-		rows = append(rows, columns(showCluster, fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), next, standby))
-	}
-	fmt.Fprint(w, table.Format(rows))
-}
-
-// rows returns the rows of e in the table. It omits the cells that would repeat those of previous,
-// the endpoint above.
-func (e *Endpoint) rows(previous *Endpoint, showCluster bool) [][]string {
-	cluster := printable.Text(e.Cluster)
-	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
-	if previous != nil && e.Priority == previous.Priority {
-		priority = ""
-		if e.Locality == previous.Locality {
-			locality, weight = "", ""
-		}
-	}
-	if previous != nil && e.Cluster == previous.Cluster {
-		cluster = ""
-	}
-	rows := [][]string{columns(showCluster, priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), table.Percent(e.Share, 2), printable.Text(e.remark()))}
-	for _, address := range e.AdditionalAddresses {
-		rows = append(rows, columns(showCluster, "", "", "", "", "or "+printable.Text(address), "", "", e.addressRemark(address)))
-	}
-	return rows
-}
-
-// columns returns the cells of a row. Unless showCluster is set, it omits the second cell, which is
-// the name of the cluster.
-func columns(showCluster bool, cells ...string) []string {
-	if showCluster {
-		return cells
-	}
-	return slices.Delete(cells, 1, 2)
-}
-
-func (r *Result) drops() string {
-	var drops []string
-	for _, d := range r.Drops {
-		suffix := ""
-		if d.Cluster != "" {
-			suffix = " of " + d.Cluster
-		}
-		drops = append(drops, d.Category+suffix+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
-	}
-	return strings.Join(drops, ", ")
+	return list
 }
 
 func (e *Endpoint) remark() string {
-	switch {
-	case e.Down:
+	if len(e.DownAddresses) > 0 && !e.Down {
+		return "down: " + strings.Join(e.DownAddresses, ", ")
+	}
+	if e.Down {
 		return "down"
-	case e.Health != "":
-		return e.Health
-	case e.LocalityWeight == 0:
-		return "no traffic"
-	case e.StandsFor != "" && !e.isDown(e.Address):
-		return e.StandsFor
 	}
-	return e.addressRemark(e.Address)
-}
-
-// addressRemark returns a remark if the address is down while another address of the endpoint is
-// not. Otherwise, it returns "".
-func (e *Endpoint) addressRemark(address string) string {
-	if !e.Down && e.isDown(address) {
-		return "address down"
-	}
-	return ""
+	return cmp.Or(e.Health, e.StandsFor)
 }

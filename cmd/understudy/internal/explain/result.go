@@ -1,16 +1,16 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
-	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
-
-// Results is the output with -o json for a file with a list of clusters.
-type Results struct {
-	Clusters []*Result `json:"clusters"`
-}
 
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
 type Result struct {
@@ -23,8 +23,14 @@ type Result struct {
 	Down      []string         `json:"down"`
 	Options   []string         `json:"options"`
 	// Error is the error that calls get. It is set if all calls fail, or if some are dropped.
-	Error string   `json:"error,omitempty"`
-	Notes []string `json:"notes,omitempty"`
+	Error    string   `json:"error,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+
+	tree    topology.Tree
+	numbers uint32         // of the source's priorities
+	owners  map[string]int // indexes of the endpoints that get calls, by cluster and address
+	places  []string       // what --down may name besides addresses, also without endpoints
 }
 
 // Endpoint is one endpoint, with its share of the calls.
@@ -45,8 +51,19 @@ type Endpoint struct {
 	DownAddresses       []string `json:"down_addresses,omitempty"`
 	// Health is the health status in the file. It is set only if it prevents calls to the endpoint.
 	Health string `json:"health,omitempty"`
+}
 
-	mechanism int
+// PriorityResult describes where calls go when a priority fails while all higher priorities are
+// down.
+type PriorityResult struct {
+	Priority  uint32 `json:"priority"`
+	Cluster   string `json:"cluster,omitempty"`
+	Endpoints int    `json:"endpoints"`
+	// Standby means that the priority is connected while priority 0 is in use.
+	Standby bool `json:"standby,omitempty"`
+	// Next is the priority that receives the calls when all endpoints of this one are down, or nil if
+	// calls fail. With overflow, it also receives those that this priority cannot carry.
+	Next *uint32 `json:"next"`
 }
 
 // Drop is a category of calls that are dropped.
@@ -58,44 +75,129 @@ type Drop struct {
 
 // newResult returns a result without shares. Empty lists are not nil, because JSON shows nil as
 // null.
-func newResult(cluster string, mechanisms []cds.Mechanism, notes []string, p plan) *Result {
-	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []PriorityResult{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
-	for i, mechanism := range mechanisms {
-		r.add(i, mechanism, p.firstPriority[i], len(mechanisms) > 1)
+func newResult(s subject, settings options.Settings) (*Result, error) {
+	r := &Result{
+		Cluster: s.name, Endpoints: []Endpoint{}, Tiers: []PriorityResult{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: s.notes,
+		owners: make(map[string]int),
 	}
-	r.Notes = append(r.Notes, p.notes...)
-	for _, mechanism := range mechanisms {
-		if mechanism.Err != nil {
-			r.Notes = append(r.Notes, mechanism.Err.Error())
+	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	var trees []topology.Tree
+	near := topology.Settings(settings).Near()
+	for i, m := range s.mechanisms {
+		name, cluster := "", ""
+		if len(s.mechanisms) > 1 {
+			name, cluster = fmt.Sprint("mechanism", i), m.name
 		}
-		if mechanism.Err == nil && mechanism.Cluster.OutlierDetection != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not simulated", mechanism.Name))
+		tree := topology.Plain(name+"/", "", m.answer.Resolved)
+		if m.answer.Resolved == nil {
+			tree = (&topology.Translator{Name: name, Near: near}).Tree(m.answer)
+			if missing := near.MissingFields(m.answer.Answer); missing != "" {
+				note("prefer=%s has no effect: the source gives no %s for any endpoint", near.Prefer, missing)
+			}
 		}
+		for j := range tree.Priorities {
+			p := &tree.Priorities[j]
+			p.Cluster, p.Name, p.Why = cluster, cmp.Or(cluster, p.Name), cmp.Or(m.failure, p.Why)
+		}
+		trees = append(trees, tree)
+		r.add(m, cluster)
 	}
-	return r
+	policies, err := topology.NewPolicies(topology.Settings(settings))
+	if err != nil {
+		return nil, err
+	}
+	r.tree = policies.Join(trees...)
+	if !near.Place.Serves(near.Prefer) {
+		note("prefer=%s has no effect: the location of the client is unknown; set it with --option zone=NAME, for example", near.Prefer)
+	}
+	if r.tree.IsSubset() && settings.SubsetSeed == 0 {
+		note("subset=%d: each channel chooses its endpoints at random, so other channels may use different ones; subsetSeed fixes the choice", settings.Subset)
+	}
+	if policy := settings.EndpointPolicy; policy.IgnoresWeights() && !policy.IsPickFirst() {
+		name, _ := policy.Split()
+		note("the shares of endpoints are by weight: %s decides otherwise", name)
+	}
+	return r, nil
+}
+
+// Tree returns the tree that a channel has.
+func (r *Result) Tree() topology.Tree { return r.tree }
+
+// add adds the endpoints and drops of a mechanism.
+func (r *Result) add(m mechanism, cluster string) {
+	for _, d := range m.answer.Drops {
+		r.Drops = append(r.Drops, Drop{d.Category, d.PerMillion, cluster})
+	}
+	for _, p := range m.answer.Normalized() {
+		for _, l := range p.Localities {
+			r.places = append(r.places, placesOf(cluster, r.numbers, topology.NameOf(&l))...)
+			for _, given := range l.Endpoints {
+				addresses := slices.Concat(given.Addresses, []string{"no address"})[:max(1, len(given.Addresses))]
+				e := Endpoint{
+					Cluster: cluster, Address: addresses[0], AdditionalAddresses: addresses[1:],
+					Locality: topology.NameOf(&l), LocalityWeight: l.Weight, Priority: r.numbers, Weight: max(1, given.Weight),
+				}
+				if given.Health > discovery.Healthy {
+					e.Health = strings.ToUpper(given.Health.String())
+				} else {
+					r.owners[ownerKey(cluster, e.Address)] = len(r.Endpoints)
+				}
+				if _, err := netip.ParseAddrPort(e.Address); err != nil && !strings.HasPrefix(e.Address, "unix:") {
+					e.StandsFor = m.standsFor
+				}
+				r.Endpoints = append(r.Endpoints, e)
+			}
+		}
+		r.numbers++
+	}
+}
+
+// ownerKey has no "unix:", which gRPC's resolvers leave out.
+func ownerKey(cluster, address string) string {
+	return cluster + " " + strings.TrimPrefix(address, "unix:")
 }
 
 func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// markDown marks addresses of e as down. name is an address of e, or e's locality, cluster or
-// priority, which means all addresses. markDown reports whether an address matches. The name of a
-// locality may lack its trailing slashes.
-func (e *Endpoint) markDown(name string) bool {
-	whole := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
-	found := false
-	for _, address := range e.addresses() {
-		if !whole && name != address {
-			continue
-		}
-		found = true
-		if !e.isDown(address) {
-			e.DownAddresses = append(e.DownAddresses, address)
-		}
+// placesOf returns what --down may name to take down an endpoint, besides its addresses.
+func placesOf(cluster string, priority uint32, locality string) []string {
+	return slices.DeleteFunc([]string{locality, fmt.Sprintf("priority:%d", priority), "cluster:" + cluster}, func(s string) bool { return s == "cluster:" })
+}
+
+// takeDown marks what has a name as down, and reports whether there is such a place or address. The
+// name of a locality may lack its trailing slashes.
+func (r *Result) takeDown(name string) (found bool) {
+	is := func(place string) bool {
+		return name != "" && strings.TrimRight(place, "/") == strings.TrimRight(name, "/")
 	}
-	e.Down = len(e.DownAddresses) == len(e.addresses())
+	found = slices.ContainsFunc(r.places, is)
+	for i := range r.Endpoints {
+		e := &r.Endpoints[i]
+		whole := slices.ContainsFunc(placesOf(e.Cluster, e.Priority, e.Locality), is)
+		for _, address := range e.addresses() {
+			if whole || address == name {
+				found = true
+				e.DownAddresses = append(e.DownAddresses, address)
+			}
+		}
+		slices.Sort(e.DownAddresses)
+		e.DownAddresses = slices.Compact(e.DownAddresses)
+		e.Down = len(e.DownAddresses) == len(e.addresses())
+	}
+	if found {
+		r.Down = append(r.Down, name)
+	}
 	return found
 }
 
-func (e *Endpoint) isDown(address string) bool { return slices.Contains(e.DownAddresses, address) }
+// example returns names that --down accepts.
+func example(results []*Result) string {
+	for _, r := range results {
+		for _, e := range r.Endpoints {
+			return "; it has, for example, " + strings.Join(append([]string{e.Address}, placesOf(e.Cluster, e.Priority, e.Locality)...), ", ")
+		}
+	}
+	return ": it has no endpoints"
+}

@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -31,34 +30,35 @@ import (
 func TestSimulationMatchesPolicies(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 28))
-		file := randomFile(random)
-		var settings topology.Settings
+		var settings options.Settings
 		settings.Overflow = random.IntN(2) == 0
+		most := 1
 		if random.IntN(4) == 0 {
 			settings.EndpointPolicy = "pick_first"
+			most = 0 // it tries the families in turn
 		}
+		file := randomFile(random, most)
 		settings.WarmStandby = random.IntN(2)
 		settings.OutlierDetection = options.OutlierDetection(random.IntN(2))
-		result, p := newTestPlan(t, file, settings)
+		result := newTestResult(t, file, settings)
 		for i := range result.Endpoints {
 			if random.IntN(3) == 0 {
-				result.Endpoints[i].markDown(result.Endpoints[i].Address)
+				result.takeDown(result.Endpoints[i].Address)
 			}
 		}
-		s, err := newSimulation(p, result.owners())
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := s.run(hypothesis{down: (*Endpoint).isDown})
+		result.play(settings)
 		synctest.Test(t, func(t *testing.T) {
-			want := measureShares(t, p, result.owners())
-			differs := got.ready != (len(want) > 0)
-			for i := range result.Endpoints {
-				e := &result.Endpoints[i]
-				differs = differs || math.Abs(got.shares[e]-want[e]) > 0.01
+			want := measureShares(t, result)
+			differs := (result.Priority != nil) != (len(want) > 0)
+			for _, e := range result.Endpoints {
+				differs = differs || math.Abs(e.Share-want[e.Address]) > 0.01
 			}
 			if differs {
-				t.Errorf("seed %d: %s\nsettings %+v\nsimulated: %s\npolicies:  %s", seed, file, settings, formatShares(got.shares), formatShares(want))
+				got := make(map[string]float64)
+				for _, e := range result.Endpoints {
+					got[e.Address] = e.Share
+				}
+				t.Errorf("seed %d: %s\nsettings %+v\nplayed:   %v\npolicies: %v", seed, file, settings, got, want)
 			}
 		})
 		if t.Failed() {
@@ -68,8 +68,8 @@ func TestSimulationMatchesPolicies(t *testing.T) {
 }
 
 // randomFile returns an endpoints file with up to three priorities, three localities per priority
-// and four endpoints per locality.
-func randomFile(random *rand.Rand) string {
+// and four endpoints per locality, each with an additional address at most.
+func randomFile(random *rand.Rand, additionalAddresses int) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n")
 	for priority := range 1 + random.IntN(3) {
@@ -85,7 +85,7 @@ func randomFile(random *rand.Rand) string {
 					health = ", health_status: DRAINING"
 				}
 				additional := ""
-				if random.IntN(3) == 0 {
+				if additionalAddresses > 0 && random.IntN(3) == 0 {
 					additional = fmt.Sprintf(", additional_addresses: [{address: {socket_address: {address: '2001:db8::%d%d%d', port_value: 1}}}]", priority, locality, i)
 				}
 				fmt.Fprintf(&b, "{load_balancing_weight: %d, endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 1}}%s}%s},", 1+random.IntN(3), priority, locality, i, additional, health)
@@ -96,35 +96,43 @@ func randomFile(random *rand.Rand) string {
 	return b.String()
 }
 
-func newTestPlan(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
+func newTestResult(t *testing.T, file string, settings options.Settings) *Result {
 	t.Helper()
 	doc, err := clusterfile.LoadFrom(strings.NewReader(file), "test.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var s subject
 	g, _ := doc.Resolve(doc.Names()[0])
-	mechanisms := g.List
-	p, err := newPlan(mechanisms, settings)
+	if err := s.addCluster(g.List[0]); err != nil {
+		t.Fatal(err)
+	}
+	r, err := newResult(s, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newResult("test", mechanisms, nil, p), p
+	return r
 }
 
-// measureShares runs the policies of a plan for a minute, and returns each endpoint's share of
-// 2,000 calls. It returns nil if calls fail.
-func measureShares(t *testing.T, p plan, owners map[mechanismAddress]*Endpoint) map[*Endpoint]float64 {
+// measureShares runs the policies of a result for a minute, and returns each endpoint's share of 2,000
+// calls. It returns nil if calls fail.
+func measureShares(t *testing.T, r *Result) map[string]float64 {
 	t.Helper()
-	cc := &lbtest.ClientConn{}
+	cc, endpoints := &lbtest.ClientConn{}, make(map[string]*Endpoint)
+	for i := range r.Endpoints {
+		for _, address := range r.Endpoints[i].addresses() {
+			endpoints[address] = &r.Endpoints[i]
+		}
+	}
 	root := balancer.Get("understudy_priority").Build(cc, balancer.BuildOptions{})
 	defer root.Close()
-	state := stateattr.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &stateattr.Channel{Names: p.names})
-	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: p.tree.Config()}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
+	state := stateattr.SetChannel(resolver.State{Endpoints: r.tree.Endpoints}, &stateattr.Channel{})
+	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: r.tree.Config()}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
 		t.Fatal(err)
 	}
 	for range 60 {
 		cc.CompleteConnects(func(address resolver.Address) error {
-			if a := mechanismAddressOf(address); owners[a].isDown(a.addr) {
+			if slices.Contains(endpoints[address.Addr].DownAddresses, address.Addr) {
 				return status.Error(codes.Unavailable, "down")
 			}
 			return nil
@@ -132,7 +140,7 @@ func measureShares(t *testing.T, p plan, owners map[mechanismAddress]*Endpoint) 
 		time.Sleep(time.Second)
 	}
 	const calls = 2000
-	shares := make(map[*Endpoint]float64)
+	shares := make(map[string]float64)
 	for range calls {
 		result, err := cc.State().Picker.Pick(balancer.PickInfo{Ctx: t.Context()})
 		if err != nil {
@@ -141,18 +149,9 @@ func measureShares(t *testing.T, p plan, owners map[mechanismAddress]*Endpoint) 
 		if result.Done != nil {
 			result.Done(balancer.DoneInfo{})
 		}
-		shares[owners[mechanismAddressOf(result.SubConn.(*lbtest.SubConn).Addresses[0])]] += 1. / calls
+		shares[endpoints[result.SubConn.(*lbtest.SubConn).Addresses[0].Addr].Address] += 1. / calls
 	}
 	return shares
-}
-
-func formatShares(shares map[*Endpoint]float64) string {
-	var list []string
-	for e, share := range shares {
-		list = append(list, fmt.Sprintf("%s %.3f", e.Address, share))
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }
 
 func TestRunIsDeterministic(t *testing.T) {

@@ -1,129 +1,209 @@
 package explain
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"net/url"
 	"strings"
+	"time"
 
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-type explanation struct {
+// ErrNoAnswer is returned by Run if there are no endpoints for a target.
+var ErrNoAnswer = errors.New("no answer")
+
+// maxWait limits the wait for discovery mechanisms that have not answered. A channel does not wait
+// as long.
+const maxWait = 15 * time.Second
+
+// subject is what is explained: a cluster or a target.
+type subject struct {
 	name       string
-	mechanisms []cds.Mechanism
+	mechanisms []mechanism
 	notes      []string
-	plan       plan
-	result     *Result
 }
 
-func newExplanations(doc *clusterfile.Document, opts Options) ([]*explanation, error) {
-	if name := doc.Endpoints.GetClusterName(); doc.Clusters == nil && opts.Cluster != "" && opts.Cluster != name {
-		return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
+// mechanism is a discovery mechanism, and its answer.
+type mechanism struct {
+	name      string
+	answer    *topology.Checked
+	standsFor string // what a name in the answer represents, which only a channel looks up
+	failure   string // why there is no answer
+}
+
+// isTarget reports whether an argument is a target, and not the name of a file.
+func isTarget(argument string) bool {
+	first, _, _ := strings.Cut(argument, ",")
+	scheme, _, found := strings.Cut(first, ":")
+	return strings.Contains(argument, "://") || xnet.IsHostList(first) || found && resolver.Get(scheme) != nil
+}
+
+func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, settings options.Settings, err error) {
+	if isTarget(o.File) {
+		if o.Cluster != "" {
+			return nil, false, settings, fmt.Errorf("--cluster %.100q: given with a target; want a file with a list of clusters", o.Cluster)
+		}
+		s, settings, err := o.ofTarget(ctx)
+		return []subject{s}, false, settings, err
+	}
+	var doc *clusterfile.Document
+	if o.File == "-" {
+		doc, err = clusterfile.LoadFrom(o.In, "stdin")
+	} else {
+		doc, err = clusterfile.Load(o.File)
+	}
+	if err == nil {
+		settings, err = parseOptions(o.Options)
+	}
+	if err != nil {
+		return nil, false, settings, err
 	}
 	names := doc.Names()
-	if opts.Cluster != "" {
-		names = []string{opts.Cluster}
+	if o.Cluster != "" {
+		names = []string{o.Cluster}
 	}
-	var explanations []*explanation
 	for _, name := range names {
 		if err := doc.Check(name); err != nil {
-			return nil, fmt.Errorf("--cluster: %w", err)
+			return nil, false, settings, fmt.Errorf("--cluster: %w", err)
 		}
+		s := subject{name: name}
 		g, notes := doc.Resolve(name)
-		s := &explanation{name: name, mechanisms: g.List}
 		if located, ok := errors.AsType[*messages.Invalid](notes); ok {
 			s.notes = messages.Texts(located.Problems)
 		}
-		explanations = append(explanations, s)
-	}
-	return explanations, nil
-}
-
-// applyDown creates the plan and the result of each explanation, and marks the endpoints in
-// opts.Down as down. It returns an error if a name matches nothing.
-func applyDown(explanations []*explanation, settings topology.Settings, opts Options) (err error) {
-	for _, s := range explanations {
-		if s.plan, err = newPlan(s.mechanisms, settings); err != nil {
-			return err
-		}
-		s.result = newResult(s.name, s.mechanisms, s.notes, s.plan)
-	}
-	for _, name := range opts.Down {
-		found := false
-		for _, s := range explanations {
-			found = s.markDown(name) || found
-		}
-		if !found {
-			container := "the file"
-			if isTarget(opts.File) {
-				container = "the target"
-			}
-			if opts.Cluster != "" {
-				container = fmt.Sprintf("cluster %.100q", opts.Cluster)
-			}
-			return fmt.Errorf("--down %s: %s has no such %s", name, container, describeNames(explanations))
-		}
-	}
-	return nil
-}
-
-func (s *explanation) markDown(name string) bool {
-	found := s.has(name)
-	for i := range s.result.Endpoints {
-		found = s.result.Endpoints[i].markDown(name) || found
-	}
-	if found {
-		s.result.Down = append(s.result.Down, name)
-	}
-	return found
-}
-
-// has reports whether name is a priority, a locality, or a cluster of an aggregate, even if it has
-// no endpoints.
-func (s *explanation) has(name string) bool {
-	for priority := range s.plan.clusters {
-		if name == fmt.Sprintf("priority:%d", priority) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.mechanisms, func(p cds.Mechanism) bool {
-		if s.isAggregate() && name == "cluster:"+p.Name {
-			return true
-		}
-		for _, l := range endpointsIn(p).GetEndpoints() {
-			if isLocality(name, messages.LocalityName(l.GetLocality())) {
-				return true
+		for _, m := range g.List {
+			if err := s.addCluster(m); err != nil {
+				return nil, false, settings, err
 			}
 		}
-		return false
+		list = append(list, s)
+	}
+	return list, doc.Clusters != nil && o.Cluster == "", settings, nil
+}
+
+// addCluster adds a cluster of a file. What a channel would look up becomes an endpoint with its name.
+func (s *subject) addCluster(c cds.Mechanism) (err error) {
+	if c.Err != nil {
+		s.add(mechanism{name: c.Name, failure: c.Err.Error()}, "")
+		return nil
+	}
+	m, answer := mechanism{name: c.Name, standsFor: "all addresses of the name"}, c.Cluster.Answer
+	switch c.Cluster.Kind {
+	case cds.LogicalDNS:
+		answer.Resolved = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: c.Cluster.Host}}}}
+	case cds.EDS:
+		answer.Resolved = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "eds:" + c.Cluster.Service}}}}
+		m.standsFor = "the endpoints of " + c.Cluster.Service + " by EDS"
+	}
+	if m.answer, err = topology.Check(&answer, nil); err == nil {
+		s.add(m, "")
+	}
+	return err
+}
+
+// add adds a mechanism and the notes about it, with a prefix.
+func (s *subject) add(m mechanism, prefix string) {
+	if m.answer == nil {
+		m.answer = &topology.Checked{Answer: &discovery.Answer{Resolved: []resolver.Endpoint{}}}
+		s.notes = append(s.notes, m.failure)
+	}
+	for _, note := range m.answer.Notes {
+		s.notes = append(s.notes, prefix+note)
+	}
+	if len(m.answer.Normalized()) == 0 {
+		s.notes = append(s.notes, m.answer.Unusable+": no calls can be made")
+	}
+	s.mechanisms = append(s.mechanisms, m)
+}
+
+// parseOptions parses options as in the query of a target.
+func parseOptions(given []string) (settings options.Settings, err error) {
+	query, err := join.WithOptions("", given)
+	if err != nil {
+		return settings, err
+	}
+	values, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // it is escaped
+	if settings, err = options.ParseSettings(values); err != nil {
+		err = fmt.Errorf("--option: %w", err)
+	}
+	return settings, err
+}
+
+// ofTarget returns the current answers of a target. The settings come from the target and the options.
+func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Settings, err error) {
+	target, err := join.WithOptions(o.File, o.Options)
+	if err == nil {
+		s.name, settings, err = join.Settings(target)
+	}
+	if err != nil {
+		return s, settings, err
+	}
+	sources, err := o.Kubeconfig.Sources(target)
+	if err != nil {
+		return s, settings, err
+	}
+	state, err := await(ctx, target, options.Program{Sources: sources})
+	if err != nil {
+		return s, settings, err
+	}
+	if state.Why != "" {
+		s.notes = append(s.notes, state.Why)
+	}
+	for _, m := range state.Mechanisms {
+		prefix := strings.TrimPrefix(m.Name+": ", ": ")
+		failure := prefix + m.Trouble
+		if m.Answer != nil && m.Trouble != "" {
+			s.notes = append(s.notes, failure)
+		}
+		s.add(mechanism{name: cmp.Or(m.Name, s.name), answer: m.Answer, failure: failure}, prefix)
+	}
+	for _, name := range state.Waiting {
+		s.notes = append(s.notes, fmt.Sprintf("%s: no answer within %v", name, maxWait))
+	}
+	return s, settings, nil
+}
+
+// await follows a target until each discovery mechanism has answered or failed, but no longer than
+// maxWait. It returns the latest state of the mechanisms.
+func await(ctx context.Context, target string, program options.Program) (last join.State, err error) {
+	states := make(chan join.State, 1)
+	stop, err := join.Follow(target, program, func(state join.State) {
+		select {
+		case <-states: // discard an older value that was not received
+		default:
+		}
+		states <- state
 	})
-}
-
-func isLocality(name, locality string) bool {
-	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
-}
-
-// isAggregate reports whether s has several discovery mechanisms, each of which is named after a
-// cluster.
-func (s *explanation) isAggregate() bool { return len(s.mechanisms) > 1 }
-
-// describeNames describes the names that --down accepts, for an error message.
-func describeNames(explanations []*explanation) string {
-	kinds, cluster := "address, locality or priority", ""
-	if i := slices.IndexFunc(explanations, (*explanation).isAggregate); i >= 0 {
-		kinds, cluster = "address, locality, priority or cluster in an aggregate", explanations[i].mechanisms[0].Name
+	if err != nil {
+		return last, err
 	}
-	j := slices.IndexFunc(explanations, func(s *explanation) bool { return len(s.result.Endpoints) > 0 })
-	if j < 0 {
-		return kinds + ": it has no endpoints"
+	defer stop()
+	limited, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	for waiting := true; waiting; {
+		select {
+		case last = <-states:
+			waiting = len(last.Waiting) > 0
+		case <-limited.Done():
+			waiting = false
+		}
 	}
-	e := explanations[j].result.Endpoints[0]
-	if cluster == "" {
-		return fmt.Sprintf("%s; it has, for example, %s, %s and priority:%d", kinds, e.Address, e.Locality, e.Priority)
+	if ctx.Err() == nil && len(last.Mechanisms) == 0 {
+		err = fmt.Errorf("%w: %s", ErrNoAnswer, cmp.Or(last.Why, fmt.Sprintf("%s: no answer within %v", printable.HideText(target), maxWait)))
 	}
-	return fmt.Sprintf("%s; it has, for example, %s, %s, priority:%d and cluster:%s", kinds, e.Address, e.Locality, e.Priority, cluster)
+	return last, cmp.Or(ctx.Err(), err)
 }

@@ -38,7 +38,7 @@ func TestTargetWithoutEndpoints(t *testing.T) {
 	})
 	var text, json bytes.Buffer
 	err := Run(t.Context(), Options{File: "emptied:///shop", Out: &text})
-	if !errors.Is(err, ErrNoEndpoint) || !strings.Contains(text.String(), "note: cluster \"shop\" has no localities: no calls can be made\n") {
+	if !errors.Is(err, ErrNoEndpoint) || !strings.Contains(text.String(), "note: there are no endpoints: no calls can be made\n") {
 		t.Errorf("%v\n%s\nwant a note", err, &text)
 	}
 	if err := Run(t.Context(), Options{File: "emptied:///shop", Out: &json, JSON: true}); !errors.Is(err, ErrNoEndpoint) || !strings.Contains(json.String(), `"endpoints": []`) {
@@ -58,9 +58,9 @@ func TestProblemOfListIsNoted(t *testing.T) {
 // A list needs no scheme, as in NewClient.
 func TestListWithoutScheme(t *testing.T) {
 	for target, want := range map[string]string{
-		"127.0.0.1:443,127.0.0.2:443":               "1         127.0.0.2:443  /",
-		"127.0.0.1:443,127.0.0.2:443?ramp=5s":       "1         127.0.0.2:443  /",
-		"[::1%lo]:443,127.0.0.2:443":                "1         127.0.0.2:443  /",
+		"127.0.0.1:443,127.0.0.2:443":               "1 127.0.0.2:443  /",
+		"127.0.0.1:443,127.0.0.2:443?ramp=5s":       "1 127.0.0.2:443  /",
+		"[::1%lo]:443,127.0.0.2:443":                "1 127.0.0.2:443  /",
 		"127.0.0.1:443":                             "127.0.0.1:443",
 		"unix:/run/a.sock,unix:/run/b.sock":         "unix:/run/b.sock",
 		"dns:127.0.0.1:443,passthrough:127.0.0.2:1": "127.0.0.2:1",

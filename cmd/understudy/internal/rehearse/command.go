@@ -45,25 +45,19 @@ func Command() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&o.Clients, "clients", 100, "`number` of clients")
-	rate := flags.String("rate", "100/s", "`calls` that all clients make in a second")
+	o.Input.Rate = 100
+	o.Input.Flags(flags)
 	flags.DurationVar(&o.Deadline, "deadline", time.Second, "deadline of each call")
 	flags.DurationVar(&o.Service, "service", 50*time.Millisecond, "time that a server needs for a call")
-	flags.StringArrayVar(&o.Capacity, "capacity", nil, "calls that one endpoint of each priority can answer in a second, as p0=40/s,p1=25/s")
 	flags.StringArrayVar(&o.Faults, "fault", nil, "play only rows whose `name` begins with this; may be repeated")
 	flags.Uint64Var(&o.Seed, "seed", 1, "`number` from which all chance comes")
 	flags.StringVar(&o.Budget, "budget", "", "`FILE` with what a row may cost; the exit code is 1 if one costs more")
-	flags.BoolVar(&o.Write, "write", false, "write the file of --budget from this run")
+	flags.BoolVar(&o.Write, "write", false, "write the file of --budget from this run; with --fault, only the rows that are played")
 	flags.StringVar(&o.Plot, "plot", "", "draw the calls of one row over time to `FILE`, an SVG")
-	flags.StringVar(&o.Input.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters")
-	flags.StringArrayVar(&o.Input.Options, "option", nil, "option of the channel as `NAME=VALUE` (docs/options.md); may be repeated")
-	o.Input.Kubeconfig.Flags(flags)
 	output := flags.StringP("output", "o", "table", "`format`: table for people, or json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if *output != "table" && *output != "json" {
 			return fmt.Errorf("-o %.100q: want table or json", *output)
-		}
-		if o.Rate, err = ParseRate(*rate); err != nil {
-			return fmt.Errorf("--rate: %w", err)
 		}
 		if o.Write && o.Budget == "" {
 			return errors.New("--write: want the name of the file in --budget")

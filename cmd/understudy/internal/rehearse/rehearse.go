@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,9 +21,7 @@ import (
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/rehearse"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -33,11 +31,9 @@ var ErrAboveBudget = errors.New("above the budget")
 
 // Options configure Run.
 type Options struct {
-	Input    explain.Options // File, Cluster, Options, Kubeconfig and In are used
+	Input    explain.Options // but JSON, Out and Down
 	Clients  int
-	Rate     float64 // calls in a second, of all clients
 	Deadline time.Duration
-	Capacity []string // p0=20/s: calls that an endpoint of the priority can answer in a second
 	Service  time.Duration
 	Faults   []string // names of faults to play, such as "p0 killed"; empty for all
 	Seed     uint64
@@ -94,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	if o.Write {
-		if err := r.writeBudget(o.Budget); err != nil {
+		if err := r.writeBudget(o.Budget, budget); err != nil {
 			return &explain.OutputError{Err: err}
 		}
 		return nil
@@ -119,7 +115,7 @@ func recommended() []string {
 	}
 }
 
-func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
+func worldOf(ctx context.Context, o Options) (w rehearse.World, err error) {
 	given := o.Input.Options
 	o.Input.Options = nil
 	for _, parameter := range recommended() {
@@ -129,118 +125,47 @@ func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
 		}
 	}
 	o.Input.Options = append(o.Input.Options, given...)
-	result, settings, err := explain.Resolve(ctx, o.Input)
-	if err != nil {
-		return rehearse.World{}, err
-	}
-	if err := unplayed(settings); err != nil {
-		return rehearse.World{}, err
+	results, _, settings, err := explain.Resolve(ctx, o.Input)
+	if err == nil {
+		err = unplayed(settings)
 	}
 	switch {
+	case err != nil:
+		return w, err
+	case len(results) != 1:
+		return w, fmt.Errorf("%s has %d clusters, want one: name it with --cluster", o.Input.File, len(results))
 	case o.Deadline <= 0 || o.Deadline > time.Hour: // without one, a call to a server that hangs never ends
-		return rehearse.World{}, fmt.Errorf("--deadline: %v given, want above 0 to 1h", o.Deadline)
+		return w, fmt.Errorf("--deadline: %v given, want above 0 to 1h", o.Deadline)
 	case o.Service <= 0 || o.Service > time.Hour:
-		return rehearse.World{}, fmt.Errorf("--service: %v given, want above 0 to 1h", o.Service)
+		return w, fmt.Errorf("--service: %v given, want above 0 to 1h", o.Service)
 	}
-	w := rehearse.World{Clients: o.Clients, Rate: o.Rate, Deadlines: []time.Duration{o.Deadline}, Length: length, Policy: policyOf(settings)}
-	capacities, err := parseCapacities(o.Capacity)
+	w = rehearse.OfTree(results[0].Tree())
+	w.Clients, w.Rate, w.Deadlines, w.Length = o.Clients, o.Input.Rate, []time.Duration{o.Deadline}, length
+	capacities, err := explain.Capacities(o.Input.Capacity, w.Source(len(w.Priorities)-1)+1)
 	if err != nil {
 		return w, err
 	}
-	if w.Priorities, err = priorities(result, capacities, o.Service); err != nil {
-		return w, err
+	for p, servers := range w.Priorities {
+		capacity := capacities[w.Source(p)]
+		workers := max(1, int(capacity*o.Service.Seconds()+0.5))
+		for i := range servers {
+			servers[i].Workers, servers[i].Service = workers, time.Duration(float64(workers)/capacity*float64(time.Second))
+		}
 	}
 	return w, w.Check()
 }
 
 // unplayed returns an error if a setting has an effect that the model does not have.
-func unplayed(s topology.Settings) error {
+func unplayed(s options.Settings) error {
 	switch {
-	case s.Near().Prefer != "":
-		return errors.New("prefer= splits priorities by distance, which is not rehearsed: want the groups as priorities")
 	case s.SlowStart > 0:
 		return errors.New("slowStart= is not rehearsed: want --option slowStart=0s")
 	case s.Subset > 0:
 		return errors.New("subset= is not rehearsed: want a target without it, and as many endpoints as all clients together use")
 	case s.EndpointPolicy != "" && s.EndpointPolicy != options.WeightedRoundRobin:
 		return errors.New("endpointPolicy= is not rehearsed: want --option endpointPolicy=weighted_round_robin")
-	case s.PerPriority:
-		return errors.New("perPriority=true is not rehearsed: want --option perPriority=false")
 	}
 	return nil
-}
-
-func policyOf(s topology.Settings) rehearse.Policy {
-	p := rehearse.Recommended()
-	p.FailoverTimeout, p.WarmStandby, p.Overflow, p.Ramp = s.FailoverTimeout, s.WarmStandby, s.Overflow, s.Ramp
-	if p.FailoverTimeout <= 0 {
-		p.FailoverTimeout = 10 * time.Second
-	}
-	if s.OutlierDetection != options.On {
-		p.Ejection, p.Failures = outlierdetection.Config{}, 0
-	}
-	return p
-}
-
-// parseCapacities parses p0=20/s; several may be separated by commas.
-func parseCapacities(given []string) (map[uint32]float64, error) {
-	all := make(map[uint32]float64)
-	for _, text := range strings.FieldsFunc(strings.Join(given, ","), func(r rune) bool { return r == ',' }) {
-		priority, rate, ok := strings.Cut(text, "=")
-		number, err := strconv.ParseUint(strings.TrimPrefix(priority, "p"), 10, 32)
-		if !ok || err != nil || !strings.HasPrefix(priority, "p") {
-			return nil, fmt.Errorf("--capacity %.100q: want a priority and what one of its endpoints can answer, such as p0=20/s", text)
-		}
-		if all[uint32(number)], err = ParseRate(rate); err != nil {
-			return nil, fmt.Errorf("--capacity %.100q: %w", text, err)
-		}
-	}
-	return all, nil
-}
-
-// ParseRate parses a number of calls in a second, such as 20/s.
-func ParseRate(text string) (float64, error) {
-	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
-	if err != nil || !(rate >= 0.001 && rate <= 1e6) {
-		return 0, fmt.Errorf("%.100q given, want calls in a second, from 0.001 to 1000000, such as 20/s", text)
-	}
-	return rate, nil
-}
-
-// priorities returns the servers of each priority.
-func priorities(result *explain.Result, capacities map[uint32]float64, service time.Duration) (list [][]rehearse.Server, err error) {
-	last := uint32(0)
-	for _, e := range result.Endpoints {
-		last = max(last, e.Priority)
-	}
-	list = make([][]rehearse.Server, last+1)
-	for _, e := range result.Endpoints {
-		if e.Health != "" || e.LocalityWeight == 0 {
-			continue
-		}
-		capacity, known := capacities[e.Priority]
-		if !known {
-			return nil, fmt.Errorf("--capacity: priority %d is missing, want what one of its endpoints can answer, such as p%d=20/s", e.Priority, e.Priority)
-		}
-		workers := max(1, int(capacity*service.Seconds()+0.5))
-		list[e.Priority] = append(list[e.Priority], rehearse.Server{
-			Workers:  workers,
-			Service:  time.Duration(float64(workers) / capacity * float64(time.Second)),
-			Weight:   e.Weight,
-			Locality: e.Locality, LocalityWeight: e.LocalityWeight,
-		})
-	}
-	for p := range capacities {
-		if p > last {
-			return nil, fmt.Errorf("--capacity: there is no priority %d, want p0 to p%d", p, last)
-		}
-	}
-	for p := range list {
-		if len(list[p]) == 0 {
-			return nil, fmt.Errorf("priority %d has no endpoint that gets calls, want at least one: remove the priority", p)
-		}
-	}
-	return list, nil
 }
 
 // play plays all scenarios beside each other.
@@ -273,11 +198,14 @@ func play(ctx context.Context, scenarios []*scenario, o Options) {
 }
 
 func readBudget(o Options) (budget map[string]Limit, err error) {
-	if o.Budget == "" || o.Write {
-		return nil, nil
+	if o.Budget == "" || o.Write && len(o.Faults) == 0 {
+		return make(map[string]Limit), nil
 	}
 	text, err := os.ReadFile(o.Budget)
-	if err != nil {
+	switch {
+	case o.Write && errors.Is(err, fs.ErrNotExist):
+		return make(map[string]Limit), nil
+	case err != nil:
 		return nil, fmt.Errorf("--budget: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))

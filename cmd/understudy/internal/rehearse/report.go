@@ -52,10 +52,13 @@ type Limit struct {
 const everyRow = "every row"
 
 func report(w rehearse.World, scenarios []*scenario) *Report {
-	r := &Report{Rate: w.Rate, Clients: w.Clients, Warnings: warnings(&w), Above: []string{}}
+	r := &Report{Rate: w.Rate, Clients: w.Clients, Above: []string{}}
+	var capacity []float64
 	for p, servers := range w.Priorities {
-		r.Priorities = append(r.Priorities, Priority{len(servers), w.Capacity(p)})
+		capacity = append(capacity, w.Capacity(p))
+		r.Priorities = append(r.Priorities, Priority{len(servers), capacity[p]})
 	}
+	r.Warnings = append([]string{}, rehearse.Warnings(capacity, w.Rate, w.Policy.Overflow, "")...)
 	for _, s := range scenarios {
 		o := s.outcome
 		row := Row{Fault: s.name, Calls: o.Calls, Lost: o.Lost, Refused: o.Refused, Gap: o.Longest.Seconds(), Moves: o.Moves, Peak: o.Peak, Attempts: float64(o.Attempts) / float64(max(1, o.Calls))}
@@ -66,28 +69,6 @@ func report(w rehearse.World, scenarios []*scenario) *Report {
 		r.Rows = append(r.Rows, row)
 	}
 	return r
-}
-
-// warnings says which priorities cannot carry the calls.
-func warnings(w *rehearse.World) (list []string) {
-	list = []string{}
-	for p := range w.Priorities {
-		capacity, names := w.Capacity(p), fmt.Sprintf("p%d", p)
-		if last := len(w.Priorities) - 1; w.Policy.Overflow && 0 < p && p < last {
-			for below := p + 1; below <= last; below++ {
-				capacity += w.Capacity(below)
-			}
-			names = fmt.Sprintf("p%d to p%d", p, last)
-		}
-		if capacity < w.Rate {
-			what := fmt.Sprintf("when the priorities above it fail, at least %.0f %% of the calls are lost", 100*(1-capacity/w.Rate))
-			if p == 0 {
-				what = "it is full without any fault"
-			}
-			list = append(list, fmt.Sprintf("%s can answer %s calls/s and the clients make %s: %s", names, calls(capacity), calls(w.Rate), what))
-		}
-	}
-	return list
 }
 
 func (r *Row) lostPercent() float64 { return 100 * float64(r.Lost) / float64(max(1, r.Calls)) }
@@ -115,9 +96,9 @@ func (r *Report) judge(budget map[string]Limit) {
 	}
 }
 
-// writeBudget writes the figures of this run as a budget, so that the next run fails if one is worse.
-func (r *Report) writeBudget(file string) error {
-	budget := make(map[string]Limit)
+// writeBudget writes the figures of this run into a budget, so that the next run fails if one is worse.
+// Rows that were not played keep theirs.
+func (r *Report) writeBudget(file string, budget map[string]Limit) error {
 	for i := range r.Rows {
 		lost := r.Rows[i].lostPercent()
 		budget[r.Rows[i].Fault] = Limit{&lost, &r.Rows[i].Gap, r.Rows[i].Normal}
@@ -133,9 +114,9 @@ func (r *Report) text(paint table.Painter) string {
 	var b strings.Builder
 	var parts []string
 	for p, priority := range r.Priorities {
-		parts = append(parts, fmt.Sprintf("p%d has %s and can answer %s", p, printable.Count(priority.Endpoints, "endpoint", "endpoints"), calls(priority.Capacity)))
+		parts = append(parts, fmt.Sprintf("p%d has %s and can answer %s", p, printable.Count(priority.Endpoints, "endpoint", "endpoints"), rehearse.Calls(priority.Capacity)))
 	}
-	fmt.Fprintf(&b, "%s make %s calls/s; %s\n", printable.Count(r.Clients, "client", "clients"), calls(r.Rate), strings.Join(parts, ", "))
+	fmt.Fprintf(&b, "%s make %s calls/s; %s\n", printable.Count(r.Clients, "client", "clients"), rehearse.Calls(r.Rate), strings.Join(parts, ", "))
 	for _, warning := range r.Warnings {
 		fmt.Fprintln(&b, paint.Bad(warning))
 	}
@@ -161,13 +142,6 @@ func (r *Report) text(paint table.Painter) string {
 		fmt.Fprintln(&b, paint.Bad("above the budget: "+text))
 	}
 	return b.String()
-}
-
-func calls(inASecond float64) string {
-	if inASecond >= 1000 {
-		return fmt.Sprintf("%.0f", inASecond)
-	}
-	return fmt.Sprintf("%.4g", inASecond)
 }
 
 func seconds(s float64) string {

@@ -1,0 +1,40 @@
+package rehearse
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Warnings says which priorities cannot carry the calls, each by itself or, with overflow, together with
+// those below it. These are rate calls in a second or, if that is 0, as many as the first priority can
+// carry.
+func Warnings(capacity []float64, rate float64, overflow bool, unit string) (list []string) {
+	for p, sum := range capacity {
+		names, last := fmt.Sprintf("p%d", p), len(capacity)-1
+		if overflow && 0 < p && p < last {
+			names = fmt.Sprintf("p%d to p%d", p, last)
+			for _, below := range capacity[p+1:] {
+				sum += below
+			}
+		}
+		made := fmt.Sprintf("%s can answer %s calls/s and the clients make %s", names, Calls(sum), Calls(rate))
+		switch {
+		case sum >= cmp.Or(rate, capacity[0]):
+		case rate == 0:
+			list = append(list, fmt.Sprintf("%s can take about %.3g %% of p0's calls ("+unit+")", names, 100*sum/capacity[0], Calls(sum), Calls(capacity[0])))
+		case p == 0:
+			list = append(list, made+": it is full without any fault")
+		default:
+			list = append(list, fmt.Sprintf("%s: when the priorities above it fail, at least %.0f %% of the calls are lost", made, 100*(1-sum/rate)))
+		}
+	}
+	return list
+}
+
+// Calls formats calls in a second.
+func Calls(inASecond float64) string {
+	if inASecond >= 1000 {
+		return fmt.Sprintf("%.0f", inASecond)
+	}
+	return fmt.Sprintf("%.4g", inASecond)
+}
