@@ -124,6 +124,9 @@ func checkLocality(l *Locality, priority int, duplicates, isNew map[*Endpoint]bo
 // the healthiest or, if several are equally healthy, the first of these. Only new endpoints can be
 // equal to others.
 func findDuplicates(a *Answer, isNew map[*Endpoint]bool) map[*Endpoint]bool {
+	if len(isNew) == 0 {
+		return nil
+	}
 	best, duplicates := make(map[string]*Endpoint, len(isNew)), make(map[*Endpoint]bool)
 	for e := range isNew {
 		if len(e.Addresses) > 0 {

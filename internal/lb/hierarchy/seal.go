@@ -9,10 +9,9 @@ type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal implements hierarchy.Seal.
+// Seal is like hierarchy.Seal, without a copy: the list of endpoints must not be modified later.
 func Seal(state resolver.State) resolver.State {
-	endpoints := append([]resolver.Endpoint(nil), state.Endpoints...)
-	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: endpoints})
+	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: state.Endpoints})
 	return state
 }
 
