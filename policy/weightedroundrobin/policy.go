@@ -78,7 +78,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	// calls.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
-	p.assign(state.Endpoints)
+	outdated := p.assign(state.Endpoints)
 	removed, sum := p.core.Endpoints()
 	for _, c := range removed {
 		p.scheduled.Forget(c)
@@ -91,10 +91,15 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	if len(p.core.Order()) == 0 {
 		p.Refuse(balancer.ErrBadResolverState)
 	}
-	p.updateChildren(state.Attributes)
+	if !stateattr.Same(func() bool { return p.attributes.Equal(state.Attributes) }) {
+		outdated = p.core.Order()
+	}
+	p.attributes = state.Attributes
+	p.updateChildren(outdated)
 }
 
-func (p *policy) assign(endpoints []resolver.Endpoint) {
+// assign also lists the children to update.
+func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
 		if c := s.find(endpoint); c != nil {
@@ -102,10 +107,15 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 			if c.Attached.endpoint.Attributes != endpoint.Attributes {
 				weight = weightOf(endpoint)
 			}
-			if p.core.KnownEndpoint(c, weight) != core.Duplicate {
-				c.Attached.endpoint, c.Attached.weight = endpoint, weight
-			} else {
+			if p.core.KnownEndpoint(c, weight) == core.Duplicate {
 				p.logDuplicate(endpoint)
+				continue
+			}
+			if c.Attached.endpoint.Attributes != endpoint.Attributes {
+				c.Attached.endpoint, c.Attached.weight = endpoint, weight
+			}
+			if c.Attached.outdated {
+				outdated = append(outdated, c)
 			}
 			continue
 		}
@@ -126,28 +136,27 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 		if result == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint) {
 			c.Attached.outdated = true
 		}
-		c.Attached.endpoint, c.Attached.weight, c.Attached.address = endpoint, weight, addressOf(endpoint)
+		if c.Attached.outdated {
+			outdated = append(outdated, c)
+		}
+		c.Attached.endpoint, c.Attached.weight = endpoint, weight
 	}
+	return outdated
 }
 
 func (p *policy) logDuplicate(endpoint resolver.Endpoint) {
 	p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
 }
 
-// updateChildren updates the children whose endpoint has changed. With startPoint "random", it
-// begins at a random child. Otherwise, all clients would connect to the same endpoint first.
-func (p *policy) updateChildren(attributes *attributes.Attributes) {
-	updateAll := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
-	p.attributes = attributes
-	order := p.core.Order()
+// updateChildren updates children. With startPoint "random", it begins at a random one. Otherwise,
+// all clients would connect to the same endpoint first.
+func (p *policy) updateChildren(outdated []*child) {
 	first := 0
-	if p.config.StartRandom && len(order) > 0 {
-		first = rand.IntN(len(order))
+	if p.config.StartRandom && len(outdated) > 0 {
+		first = rand.IntN(len(outdated))
 	}
-	for i := range order {
-		if c := order[(i+first)%len(order)]; updateAll || c.Attached.outdated {
-			p.update(c)
-		}
+	for i := range outdated {
+		p.update(outdated[(i+first)%len(outdated)])
 	}
 }
 
