@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
@@ -167,15 +168,16 @@ func BenchmarkAnswer(b *testing.B) {
 		}{{"identity", same}, {"weight", weight}, {"address", address}, {"weights", weights}} {
 			b.Run(name+"/"+test.changed, func(b *testing.B) {
 				u := newAnswerTest(b, settings, a)
-				if test.changed == "address" {
-					u.answer(b, test.Answer)
-					u.connect(b)
-				}
+				u.answer(b, test.Answer)
+				u.connect(b)
 				b.ReportAllocs()
-				before := cpu(b)
+				before, best := cpu(b), time.Hour
 				for i := 1; b.Loop(); i++ {
+					begin := time.Now()
 					u.answer(b, []*discovery.Answer{test.Answer, a}[i%2])
+					best = min(best, time.Since(begin))
 				}
+				b.ReportMetric(float64(best.Microseconds()), "best-µs/op")
 				b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 			})
 		}

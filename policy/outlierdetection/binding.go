@@ -21,7 +21,7 @@ type subConns struct {
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
 	unbound   int    // number of subchannels without an endpoint
-	lists     uint64 // incremented for each new index
+	lists     uint32 // incremented for each new index
 	byAddress map[string]*endpoint
 	ambiguous map[string][]bound // the addresses whose Addr occurs more than once; byAddress does not contain them
 	byText    map[text][]bound   // cache of alike; contains the addresses in ambiguous

@@ -33,7 +33,7 @@ type policy struct {
 
 	reports serial.Limit
 
-	updates uint64
+	updates uint32
 
 	subConns
 }
