@@ -95,7 +95,9 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		e.Attached.update = p.updates
 		list = append(list, e)
 	}
-	p.bound = p.bound && len(list) == len(p.listed)
+	if p.bound = p.bound && len(list) == len(p.listed); p.bound {
+		return p.listed
+	}
 	if len(p.known) > len(list) {
 		for _, e := range p.listed {
 			if e.Attached.update != p.updates {

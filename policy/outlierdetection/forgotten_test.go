@@ -50,16 +50,16 @@ func TestSubchannelShutdown(t *testing.T) {
 		}
 		h.fail("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
-		if len(p.all) != 2 || p.uncountedSubConns.Load() != 2 || len(subConnsOf("b")) != 1 {
-			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.uncountedSubConns.Load(), len(subConnsOf("b")))
+		if len(p.all()) != 2 || p.uncountedSubConns.Load() != 2 || len(subConnsOf("b")) != 1 {
+			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all()), p.uncountedSubConns.Load(), len(subConnsOf("b")))
 		}
 		child := h.builder.built[0]
 		removed := h.cc.SubConn("b")
 		child.cc.RemoveSubConn(child.conns["b"])
 		synctest.Wait()
 		h.wantReceived()
-		if !removed.IsShutdown() || len(p.all) != 1 || p.uncountedSubConns.Load() != 1 || len(subConnsOf("b")) != 0 {
-			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.uncountedSubConns.Load(), len(subConnsOf("b")))
+		if !removed.IsShutdown() || len(p.all()) != 1 || p.uncountedSubConns.Load() != 1 || len(subConnsOf("b")) != 0 {
+			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all()), p.uncountedSubConns.Load(), len(subConnsOf("b")))
 		}
 		h.ready(removed)
 		child.conns["b"].Shutdown()
@@ -198,7 +198,7 @@ func TestListChangesWhileSubchannelIsBound(t *testing.T) {
 		}
 		return list
 	}
-	p := &policy{subConns: subConns{all: make(map[*subConn]struct{})}}
+	p := &policy{subConns: subConns{unbound: make(map[*subConn]struct{})}}
 	p.bind(p.list(proxied("1")))
 	s := &subConn{addresses: proxied("1")[0].Addresses}
 	bound := make(chan bool)

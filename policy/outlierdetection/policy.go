@@ -42,7 +42,7 @@ const sweepTimer = 0
 
 func newPolicy(s *shell.Shell, random func() uint32) *policy {
 	p := &policy{Shell: s, state: shell.Connecting(), core: core.New[endpointStats](random)}
-	p.all = make(map[*subConn]struct{})
+	p.unbound = make(map[*subConn]struct{})
 	s.ClientConn = &clientConn{s.ClientConn, p}
 	p.child = s.NewChild("", shell.Handlers{Reported: p.reported})
 	return p
