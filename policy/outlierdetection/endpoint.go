@@ -57,15 +57,15 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		p.known = make(map[key]*endpoint, len(endpoints))
 	}
 	p.updates++
-	p.bound = p.listed != nil
+	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
 	list := make([]*endpoint, 0, len(endpoints))
 	var unchanged, search inorder.Search
 	var addresses []identity.Address // reused for all endpoints; a key does not retain it
 	for _, given := range endpoints {
 		var e *endpoint
-		if i := unchanged.Find(len(p.listed), func(i int) bool { return p.listed[i].Attached.isUnchanged(given.Addresses) }); i >= 0 {
-			e = p.listed[i]
+		if i := unchanged.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.isUnchanged(given.Addresses) }); i >= 0 {
+			e = p.assigned[i]
 		} else {
 			addresses = addresses[:0]
 			for _, a := range hierarchy.Addresses(given) {
@@ -83,7 +83,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 			continue
 		}
 		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
-		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && same
+		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
 		if !same {
 			p.mu.Lock() // find reads the addresses
 			e.Attached.addresses = given.Addresses
@@ -95,26 +95,25 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		e.Attached.update = p.updates
 		list = append(list, e)
 	}
-	if p.bound = p.bound && len(list) == len(p.listed); p.bound {
-		return p.listed
+	if p.bound = p.bound && len(list) == len(p.assigned); p.bound {
+		return p.assigned
 	}
 	if len(p.known) > len(list) {
-		for _, e := range p.listed {
+		for _, e := range p.assigned {
 			if e.Attached.update != p.updates {
 				delete(p.known, e.Attached.key)
 				p.removed = append(p.removed, e)
 			}
 		}
 	}
-	p.listed = list
 	return list
 }
 
 // entry returns the map entry with a key. It finds an endpoint near its place in the last list
 // without a lookup in the map.
 func (p *policy) entry(search *inorder.Search, k key) *endpoint {
-	if i := search.Find(len(p.listed), func(i int) bool { return p.listed[i].Attached.key == k }); i >= 0 {
-		return p.listed[i]
+	if i := search.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.key == k }); i >= 0 {
+		return p.assigned[i]
 	}
 	e := p.known[k]
 	if e == nil {

@@ -102,50 +102,34 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
-		if c := s.find(endpoint); c != nil {
-			weight := c.Attached.weight
+		c, origin := s.find(endpoint), core.Known
+		unchanged := c != nil
+		if unchanged {
 			if c.Attached.endpoint.Attributes != endpoint.Attributes {
-				weight = weightOf(endpoint)
+				c.Attached.endpoint.Attributes, c.Attached.weight = endpoint.Attributes, weightOf(endpoint)
 			}
-			if p.core.KnownEndpoint(c, weight) == core.Duplicate {
-				p.logDuplicate(endpoint)
-				continue
-			}
-			if c.Attached.endpoint.Attributes != endpoint.Attributes {
-				c.Attached.endpoint, c.Attached.weight = endpoint, weight
-			}
-			if c.Attached.outdated {
-				outdated = append(outdated, c)
-			}
-			continue
-		}
-		key, ok := p.keyOf(endpoint)
-		if !ok {
+			origin = p.core.KnownEndpoint(c, c.Attached.weight)
+		} else if key, ok := p.keyOf(endpoint); ok {
+			c, origin = p.core.Endpoint(key, weightOf(endpoint))
+		} else {
 			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is ignored")
 			continue
 		}
-		weight := weightOf(endpoint)
-		c, result := p.core.Endpoint(key, weight)
-		switch result {
-		case core.NewChild:
+		if origin == core.NewChild {
 			p.build(c)
-		case core.Duplicate:
-			p.logDuplicate(endpoint)
+		} else if origin == core.Duplicate {
+			p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
 			continue
 		}
-		if result == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint) {
-			c.Attached.outdated = true
+		if !unchanged {
+			c.Attached.outdated = c.Attached.outdated || origin == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint)
+			c.Attached.endpoint, c.Attached.weight = endpoint, weightOf(endpoint)
 		}
 		if c.Attached.outdated {
 			outdated = append(outdated, c)
 		}
-		c.Attached.endpoint, c.Attached.weight = endpoint, weight
 	}
 	return outdated
-}
-
-func (p *policy) logDuplicate(endpoint resolver.Endpoint) {
-	p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
 }
 
 // updateChildren updates children. With startPoint "random", it begins at a random one. Otherwise,

@@ -168,26 +168,25 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	}
 	before := c.endpoints
 	c.config, c.endpoints, c.ejected, c.sound = config, endpoints, 0, 0
-	// Nearly all endpoints are usually where they were.
-	stays := func(i int) bool { return i < min(len(before), len(endpoints)) && before[i] == endpoints[i] }
-	for i, e := range before {
-		if !stays(i) {
-			e.present = false
-		}
+	same := 0 // usually nearly all endpoints are where they were
+	for same < min(len(before), len(endpoints)) && before[same] == endpoints[same] {
+		same++
 	}
-	for i, e := range endpoints {
-		if !stays(i) {
-			e.present = true
-		}
+	for _, e := range before[same:] {
+		e.present = false
 	}
-	for i, e := range before {
-		if !stays(i) && !e.present {
+	for _, e := range endpoints[same:] {
+		e.present = true
+	}
+	for _, e := range before[same:] {
+		if !e.present {
 			c.clearEjection(e)
 		}
 	}
-	if config.NoOp() {
+	switch {
+	case config.NoOp():
 		c.started = time.Time{}
-	} else if c.started.IsZero() {
+	case c.started.IsZero():
 		c.started, reset = now, true
 	}
 	for _, e := range endpoints {
