@@ -75,9 +75,8 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 				continue
 			}
 			name := addresses[0].Addr
-			if e = p.entry(&search, identity.KeyOf(addresses)); e.Attached.update != p.updates {
-				e.Attached.name = name
-			}
+			e = p.entry(&search, identity.KeyOf(addresses))
+			e.Attached.name = name
 		}
 		if e.Attached.update == p.updates {
 			continue
