@@ -65,7 +65,7 @@ bench: ## benchmark picks, bring-up and updates of the policy tree, and compare 
 .PHONY: bench-updates
 bench-updates: ## benchmark bring-up and updates of 1,000 to 10,000 endpoints, compared with gRPC-Go's round_robin, and answers of sources
 	go test -run '^$$' -bench 'BringUp|Update' -benchtime 1x ./policy/weightedroundrobin
-	go test -run '^$$' -bench Answer -benchtime 20x ./internal/channel
+	go test -run '^$$' -bench Answer -benchtime 20x -cpu 1 ./internal/channel
 
 .PHONY: bench-failover
 bench-failover: ## measure how long 1,000 channels that lose a priority go without answers, compared with gRPC-Go's policies (some minutes)

@@ -3,9 +3,11 @@ package channel_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
@@ -133,8 +135,8 @@ func TestAllocationsPerAnswer(t *testing.T) {
 			sent   bool
 		}{
 			{"the same content under another identity", same, 100, false},
-			{"one weight", one, 1000, true},
-			{"all weights", weights, 1000, true},
+			{"one weight", one, 300, true},
+			{"all weights", weights, 600, true},
 		} {
 			i, before := 0, u.updates
 			got := testing.AllocsPerRun(10, func() {
@@ -154,6 +156,8 @@ func TestAllocationsPerAnswer(t *testing.T) {
 
 var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: options.On, Overflow: true}}
 
+// With -cpu 1, the best time is the CPU time of an answer without the garbage collector, even on a
+// busy machine.
 func BenchmarkAnswer(b *testing.B) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
@@ -167,15 +171,16 @@ func BenchmarkAnswer(b *testing.B) {
 		}{{"identity", same}, {"weight", weight}, {"address", address}, {"weights", weights}} {
 			b.Run(name+"/"+test.changed, func(b *testing.B) {
 				u := newAnswerTest(b, settings, a)
+				u.answer(b, test.Answer)
+				u.connect(b)
 				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
+				best := time.Duration(math.MaxInt64)
+				for i := 1; b.Loop(); i++ {
+					begin := time.Now()
 					u.answer(b, []*discovery.Answer{test.Answer, a}[i%2])
-					if i == 0 && test.changed == "address" {
-						b.StopTimer()
-						u.connect(b)
-						b.StartTimer()
-					}
+					best = min(best, time.Since(begin))
 				}
+				b.ReportMetric(float64(best.Microseconds()), "best-µs/op")
 			})
 		}
 	}

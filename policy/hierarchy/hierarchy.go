@@ -12,6 +12,8 @@
 package hierarchy
 
 import (
+	"slices"
+
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
@@ -47,4 +49,7 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 // the load-balancing policy receives it. It drops the endpoint's attributes (path, weight) and the
 // server names of its addresses. It keeps the state's attributes, and the number and order of the
 // endpoints.
-func Seal(state resolver.State) resolver.State { return hierarchy.Seal(state) }
+func Seal(state resolver.State) resolver.State {
+	state.Endpoints = slices.Clone(state.Endpoints)
+	return hierarchy.Seal(state)
+}

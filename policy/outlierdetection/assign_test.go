@@ -16,7 +16,8 @@ func TestAssignAgainstAllSubConns(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 50))
 		p := &policy{}
-		p.all = make(map[*subConn]struct{})
+		p.unbound = make(map[*subConn]struct{})
+		var subConns []*subConn
 		addresses := 2 + r.IntN(40)
 		address := func() resolver.Address { return resolver.Address{Addr: fmt.Sprint(r.IntN(addresses))} }
 		var given []resolver.Endpoint
@@ -35,21 +36,21 @@ func TestAssignAgainstAllSubConns(t *testing.T) {
 			}
 			if r.IntN(3) == 0 {
 				s := &subConn{policy: p, addresses: []resolver.Address{address()}}
-				p.all[s] = struct{}{}
-				p.unbound++
+				subConns = append(subConns, s)
+				p.unbound[s] = struct{}{}
 				p.bindLocked(s)
 			}
 			list := p.list(given)
 			p.assign(list, p.added, p.removed)
-			check(t, p, list)
+			check(t, p, list, subConns)
 		}
 	}
 }
 
-func check(t *testing.T, p *policy, list []*endpoint) {
+func check(t *testing.T, p *policy, list []*endpoint, subConns []*subConn) {
 	t.Helper()
 	unbound := 0
-	for s := range p.all {
+	for _, s := range subConns {
 		e := s.endpoint.Load()
 		var owners []*endpoint
 		for _, other := range list {
@@ -66,7 +67,7 @@ func check(t *testing.T, p *policy, list []*endpoint) {
 			t.Fatalf("the endpoint of a subchannel to %s does not list it", s.addresses[0].Addr)
 		}
 	}
-	if unbound != p.unbound {
-		t.Fatalf("%d subchannels are without an endpoint, counted are %d", unbound, p.unbound)
+	if unbound != len(p.unbound) || len(p.all()) != len(subConns) {
+		t.Fatalf("%d of %d subchannels are without an endpoint, recorded are %d of %d", unbound, len(subConns), len(p.unbound), len(p.all()))
 	}
 }

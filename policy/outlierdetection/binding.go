@@ -19,12 +19,12 @@ type subConns struct {
 	uncountedSubConns atomic.Int64 // number of subchannels whose creator does not implement shell.CountedUser, so that picks must be wrapped
 
 	mu        sync.Mutex
-	all       map[*subConn]struct{}
-	unbound   int    // number of subchannels without an endpoint
-	lists     uint64 // incremented for each new index
+	unbound   map[*subConn]struct{} // the subchannels without an endpoint
+	lists     uint32                // incremented for each new index
 	byAddress map[string]*endpoint
 	ambiguous map[string][]bound // the addresses whose Addr occurs more than once; byAddress does not contain them
 	byText    map[text][]bound   // cache of alike; contains the addresses in ambiguous
+	assigned  []*endpoint        // the list to which subchannels are assigned
 }
 
 // text describes an address. It is used as a map key, because an address cannot be one.
@@ -40,8 +40,7 @@ type bound struct {
 func (p *policy) add(s *subConn) {
 	p.uncountedSubConns.Add(1)
 	p.mu.Lock()
-	p.all[s] = struct{}{}
-	p.unbound++
+	p.unbound[s] = struct{}{}
 	p.bindLocked(s)
 	p.mu.Unlock()
 	if e := s.endpoint.Load(); e != nil {
@@ -54,12 +53,11 @@ func (p *policy) add(s *subConn) {
 
 func (p *policy) remove(s *subConn) {
 	p.mu.Lock()
-	delete(p.all, s)
 	e := s.endpoint.Load()
 	if e != nil {
 		e.Attached.subConns = without(e.Attached.subConns, s)
 	} else {
-		p.unbound--
+		delete(p.unbound, s)
 	}
 	p.mu.Unlock()
 	if e != nil {
@@ -90,13 +88,12 @@ func (b *subConns) assign(list, added, removed []*endpoint) (touched []*endpoint
 		b.lists++
 		b.index(list)
 	}
-	if isSmall = isSmall && b.unbound == 0; isSmall {
-		for _, e := range removed {
-			some = append(some, e.Attached.subConns...)
-		}
+	if isSmall = isSmall && len(b.unbound) == 0; isSmall {
+		some = subConnsOf(removed)
 	} else {
-		some = slices.Collect(maps.Keys(b.all))
+		some = b.all()
 	}
+	b.assigned = list
 	touched = slices.Clip(added)
 	for _, s := range some {
 		if b.bindLocked(s) {
@@ -110,6 +107,17 @@ func (b *subConns) assign(list, added, removed []*endpoint) (touched []*endpoint
 		touched = list
 	}
 	return touched, moved
+}
+
+func (b *subConns) all() []*subConn {
+	return slices.AppendSeq(subConnsOf(b.assigned), maps.Keys(b.unbound))
+}
+
+func subConnsOf(list []*endpoint) (all []*subConn) {
+	for _, e := range list {
+		all = append(all, e.Attached.subConns...)
+	}
+	return all
 }
 
 // reindex updates byAddress for a list that differs by a few endpoints. It reports whether it could:
@@ -196,9 +204,9 @@ func (b *subConns) bindLocked(s *subConn) bool {
 		now.Attached.subConns = append(without(now.Attached.subConns, s), s)
 	}
 	if before == nil {
-		b.unbound--
+		delete(b.unbound, s)
 	} else if now == nil {
-		b.unbound++
+		b.unbound[s] = struct{}{}
 	}
 	s.endpoint.Store(now)
 	return true
@@ -304,10 +312,7 @@ func (p *policy) setRules(now *rules) {
 		return
 	}
 	p.mu.Lock()
-	var users []*subConn
-	for s := range p.all {
-		users = append(users, s)
-	}
+	users := p.all()
 	p.mu.Unlock()
 	for _, s := range users {
 		s.pickerChanged()

@@ -18,14 +18,14 @@ type key = identity.Key
 
 type endpointStats struct {
 	counter
-	key            key
-	update         uint64 // value of policy.updates for the last list that contained the endpoint
-	name           string
-	addresses      []resolver.Address
-	ejectionLogged bool
+	key       key
+	name      string
+	addresses []resolver.Address
+	subConns  []*subConn // guarded by subConns.mu
+	list      uint32     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
+	update    uint32     // value of policy.updates for the last list that contained the endpoint
 
-	list     uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
-	subConns []*subConn // guarded by subConns.mu
+	ejectionLogged bool
 
 	// period is the one to which calls that begin now belong. Each pick reads it. It is not on the
 	// same cache line as the counters above, which the end of each call writes.
@@ -57,26 +57,32 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		p.known = make(map[key]*endpoint, len(endpoints))
 	}
 	p.updates++
-	p.bound = p.listed != nil
+	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
 	list := make([]*endpoint, 0, len(endpoints))
-	var search inorder.Search
+	var unchanged, search inorder.Search
 	var addresses []identity.Address // reused for all endpoints; a key does not retain it
 	for _, given := range endpoints {
-		addresses = addresses[:0]
-		for _, a := range hierarchy.Addresses(given) {
-			addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
+		var e *endpoint
+		if i := unchanged.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.isUnchanged(given.Addresses) }); i >= 0 {
+			e = p.assigned[i]
+		} else {
+			addresses = addresses[:0]
+			for _, a := range hierarchy.Addresses(given) {
+				addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
+			}
+			if len(addresses) == 0 {
+				continue
+			}
+			name := addresses[0].Addr
+			e = p.entry(&search, identity.KeyOf(addresses))
+			e.Attached.name = name
 		}
-		if len(addresses) == 0 {
-			continue
-		}
-		name := addresses[0].Addr
-		e := p.entry(&search, identity.KeyOf(addresses))
 		if e.Attached.update == p.updates {
 			continue
 		}
 		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
-		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && same
+		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
 		if !same {
 			p.mu.Lock() // find reads the addresses
 			e.Attached.addresses = given.Addresses
@@ -85,27 +91,28 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e.Attached.update == 0 {
 			p.added = append(p.added, e)
 		}
-		e.Attached.update, e.Attached.name = p.updates, name
+		e.Attached.update = p.updates
 		list = append(list, e)
 	}
-	p.bound = p.bound && len(list) == len(p.listed)
+	if p.bound = p.bound && len(list) == len(p.assigned); p.bound {
+		return p.assigned
+	}
 	if len(p.known) > len(list) {
-		for _, e := range p.listed {
+		for _, e := range p.assigned {
 			if e.Attached.update != p.updates {
 				delete(p.known, e.Attached.key)
 				p.removed = append(p.removed, e)
 			}
 		}
 	}
-	p.listed = list
 	return list
 }
 
 // entry returns the map entry with a key. It finds an endpoint near its place in the last list
 // without a lookup in the map.
 func (p *policy) entry(search *inorder.Search, k key) *endpoint {
-	if i := search.Find(len(p.listed), func(i int) bool { return p.listed[i].Attached.key == k }); i >= 0 {
-		return p.listed[i]
+	if i := search.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.key == k }); i >= 0 {
+		return p.assigned[i]
 	}
 	e := p.known[k]
 	if e == nil {
@@ -113,6 +120,13 @@ func (p *policy) entry(search *inorder.Search, k key) *endpoint {
 		p.known[k] = e
 	}
 	return e
+}
+
+// isUnchanged reports whether the endpoint is known to have these addresses. The key is compared
+// because a resolver may change its list in place.
+func (s *endpointStats) isUnchanged(addresses []resolver.Address) bool {
+	return len(addresses) == 1 && shared(s.addresses, addresses) &&
+		s.key == identity.KeyOf([]identity.Address{{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName}})
 }
 
 func shared(a, b []resolver.Address) bool {

@@ -50,16 +50,16 @@ func TestSubchannelShutdown(t *testing.T) {
 		}
 		h.fail("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
-		if len(p.all) != 2 || p.uncountedSubConns.Load() != 2 || len(subConnsOf("b")) != 1 {
-			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.uncountedSubConns.Load(), len(subConnsOf("b")))
+		if len(p.all()) != 2 || p.uncountedSubConns.Load() != 2 || len(subConnsOf("b")) != 1 {
+			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all()), p.uncountedSubConns.Load(), len(subConnsOf("b")))
 		}
 		child := h.builder.built[0]
 		removed := h.cc.SubConn("b")
 		child.cc.RemoveSubConn(child.conns["b"])
 		synctest.Wait()
 		h.wantReceived()
-		if !removed.IsShutdown() || len(p.all) != 1 || p.uncountedSubConns.Load() != 1 || len(subConnsOf("b")) != 0 {
-			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.uncountedSubConns.Load(), len(subConnsOf("b")))
+		if !removed.IsShutdown() || len(p.all()) != 1 || p.uncountedSubConns.Load() != 1 || len(subConnsOf("b")) != 0 {
+			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all()), p.uncountedSubConns.Load(), len(subConnsOf("b")))
 		}
 		h.ready(removed)
 		child.conns["b"].Shutdown()
@@ -121,6 +121,7 @@ func TestListOfEndpoints(t *testing.T) {
 	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
 	p := &policy{}
 	first := p.list(given)
+	p.assigned = first
 	if len(first) != 2 || first[0].Attached.name != "a" || first[1].Attached.name != "b" {
 		t.Fatalf("the list has %d entries, want a and b", len(first))
 	}
@@ -144,7 +145,7 @@ func TestUnchangedListStaysBound(t *testing.T) {
 		{append(ab[1:2:2], ab[0]), false}, {ab, false}, {endpointsOf("a", "b"), false}, {append(ab[:1:1], c[0]), false},
 		{append(ab[:1:1], c[0]), true},
 	} {
-		if p.list(step.given); p.bound != step.bound {
+		if p.assigned = p.list(step.given); p.bound != step.bound {
 			t.Errorf("step %d: bound = %v for %v, want %v", i, p.bound, step.given, step.bound)
 		}
 	}
@@ -170,19 +171,19 @@ func TestListAllocatesOnlyNewEndpoints(t *testing.T) {
 	other := slices.Clone(given)
 	other[n/2] = endpointsOf("other")[0]
 	p := &policy{}
-	p.list(given)
+	p.assigned = p.list(given)
 	i := 0
 	got := testing.AllocsPerRun(10, func() {
 		i++
-		p.list([][]resolver.Endpoint{given, other}[i%2])
+		p.assigned = p.list([][]resolver.Endpoint{given, other}[i%2])
 	})
 	if got > 6 {
 		t.Errorf("%v allocations for a list with one new endpoint, want the list, a buffer, the endpoint and two lists of changes", got)
 	}
-	if len(p.known) != n || len(p.listed) != n {
-		t.Errorf("%d endpoints are known and %d listed, want %d", len(p.known), len(p.listed), n)
+	if len(p.known) != n || len(p.assigned) != n {
+		t.Errorf("%d endpoints are known and %d listed, want %d", len(p.known), len(p.assigned), n)
 	}
-	p.list(other[:2])
+	p.assigned = p.list(other[:2])
 	if len(p.known) != 2 {
 		t.Errorf("%d endpoints are known, want those of the list", len(p.known))
 	}
@@ -198,7 +199,7 @@ func TestListChangesWhileSubchannelIsBound(t *testing.T) {
 		}
 		return list
 	}
-	p := &policy{subConns: subConns{all: make(map[*subConn]struct{})}}
+	p := &policy{subConns: subConns{unbound: make(map[*subConn]struct{})}}
 	p.bind(p.list(proxied("1")))
 	s := &subConn{addresses: proxied("1")[0].Addresses}
 	bound := make(chan bool)

@@ -26,14 +26,13 @@ type policy struct {
 	state          balancer.State
 	core           *core.Core[endpointStats]
 	known          map[key]*endpoint // nil unless calls are counted
-	listed         []*endpoint
-	bound          bool        // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
-	added, removed []*endpoint // what listed has that the list before it had not, and the other way round
+	bound          bool              // the subchannels are already assigned to the endpoints, and the core knows their connections
+	added, removed []*endpoint       // what the list has that the list before it had not, and the other way round
 	place          stateattr.Labels
 
 	reports serial.Limit
 
-	updates uint64
+	updates uint32
 
 	subConns
 }
@@ -42,7 +41,7 @@ const sweepTimer = 0
 
 func newPolicy(s *shell.Shell, random func() uint32) *policy {
 	p := &policy{Shell: s, state: shell.Connecting(), core: core.New[endpointStats](random)}
-	p.all = make(map[*subConn]struct{})
+	p.unbound = make(map[*subConn]struct{})
 	s.ClientConn = &clientConn{s.ClientConn, p}
 	p.child = s.NewChild("", shell.Handlers{Reported: p.reported})
 	return p
@@ -64,7 +63,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	if c.Ejects() {
 		list = p.list(state.Endpoints)
 	} else {
-		p.known, p.listed, p.bound = nil, nil, false
+		p.known, p.bound = nil, false
 	}
 	if p.core.Update(coreConfig(c, state), list, time.Now()) {
 		for _, e := range list {

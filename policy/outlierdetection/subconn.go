@@ -68,10 +68,10 @@ type subConn struct {
 	// An ejection that belongs to an earlier connection is therefore never delivered after a new
 	// connectivity state. To avoid a deadlock, the methods that a listener may call do not acquire
 	// delivery. It also guards the fields below.
-	delivery    sync.Mutex
-	health      balancer.SubConnState // last reported health; it belongs to the connection healthRun
-	healthRun   uint32
-	notifiedRun uint32 // value of run when the child was last notified of the ejection
+	delivery  sync.Mutex
+	health    balancer.SubConnState // last reported health
+	hasHealth bool                  // health belongs to the current connection
+	notified  bool                  // the child has been notified of the ejection on this connection
 
 	endsAbove bool // the parent's subchannel is a shell.Ender
 }
@@ -115,6 +115,7 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.run++
 	changed := s.connection() != before
 	s.mu.Unlock()
+	s.hasHealth, s.notified = false, false
 	s.noteConnection(changed)
 	if s.changed != nil {
 		s.changed(state)
@@ -159,11 +160,11 @@ func (s *subConn) healthChanged(of uint32, state balancer.SubConnState) {
 	} else {
 		s.noteConnection(changed)
 	}
-	s.health, s.healthRun = state, run
+	s.health, s.hasHealth = state, true
 	if !s.ejected {
 		listener(state)
-	} else if s.notifiedRun != run {
-		s.notifiedRun = run
+	} else if !s.notified {
+		s.notified = true
 		listener(ejected)
 	}
 }
@@ -177,15 +178,13 @@ func (s *subConn) setEjected(now bool) {
 		return
 	}
 	s.ejected = now
-	listener, run := s.current()
-	if listener == nil || s.healthRun != run {
+	listener, _ := s.current()
+	if listener == nil || !s.hasHealth {
 		return // healthChanged will notify the child when the health is known
 	}
-	if now {
-		s.notifiedRun = run
+	if s.notified = now; now {
 		listener(ejected)
 	} else {
-		s.notifiedRun = 0
 		listener(s.health)
 	}
 }

@@ -22,11 +22,10 @@ type endpointChild struct {
 	parent   *policy
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
+	position weighted.Position // position in the pick sequence when the last picker was replaced
 	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
 	series   leaf.Series       // the last reported state as a series of the metric
 	outdated bool              // the child has not accepted its current endpoint yet
-	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
-	position weighted.Position // position in the pick sequence when the last picker was replaced
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }

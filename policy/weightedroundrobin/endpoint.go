@@ -26,13 +26,6 @@ func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	return core.KeyOf(p.addresses), true
 }
 
-func addressOf(endpoint resolver.Endpoint) (a core.Address) {
-	if len(endpoint.Addresses) == 0 {
-		return a
-	}
-	return core.Address{Addr: endpoint.Addresses[0].Addr, ServerName: endpoint.Addresses[0].ServerName}
-}
-
 func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
 }
@@ -55,7 +48,7 @@ func equalAttributes(a, b *attributes.Attributes) bool {
 
 // search finds the children of unchanged endpoints without computing keys, which is faster. It
 // finds an endpoint only if the endpoint has one address, in the same slice as in the last update.
-// The weight may differ.
+// The weight may differ. The key is compared because a resolver may change its list in place.
 type search struct {
 	previous []*child
 	inorder.Search
@@ -66,9 +59,11 @@ func (s *search) find(e resolver.Endpoint) *child {
 	if len(e.Addresses) != 1 {
 		return nil
 	}
+	a := &e.Addresses[0]
 	i := s.Find(len(s.previous), func(i int) bool {
-		c := &s.previous[i].Attached
-		return len(c.endpoint.Addresses) == 1 && &c.endpoint.Addresses[0] == &e.Addresses[0] && c.address == addressOf(e) && s.sameAttributes(c.endpoint.Attributes, e.Attributes)
+		c := s.previous[i]
+		known := &c.Attached.endpoint
+		return len(known.Addresses) == 1 && &known.Addresses[0] == a && c.Key() == core.KeyOf([]core.Address{{Addr: a.Addr, ServerName: a.ServerName}}) && s.sameAttributes(known.Attributes, e.Attributes)
 	})
 	if i < 0 {
 		return nil

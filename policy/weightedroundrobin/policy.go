@@ -78,7 +78,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	// calls.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
-	p.assign(state.Endpoints)
+	outdated := p.assign(state.Endpoints)
 	removed, sum := p.core.Endpoints()
 	for _, c := range removed {
 		p.scheduled.Forget(c)
@@ -91,63 +91,56 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	if len(p.core.Order()) == 0 {
 		p.Refuse(balancer.ErrBadResolverState)
 	}
-	p.updateChildren(state.Attributes)
+	if !stateattr.Same(func() bool { return p.attributes.Equal(state.Attributes) }) {
+		outdated = p.core.Order()
+	}
+	p.attributes = state.Attributes
+	p.updateChildren(outdated)
 }
 
-func (p *policy) assign(endpoints []resolver.Endpoint) {
+// assign also lists the children to update.
+func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
-		if c := s.find(endpoint); c != nil {
-			weight := c.Attached.weight
+		c, origin := s.find(endpoint), core.Known
+		unchanged := c != nil
+		if unchanged {
 			if c.Attached.endpoint.Attributes != endpoint.Attributes {
-				weight = weightOf(endpoint)
+				c.Attached.endpoint.Attributes, c.Attached.weight = endpoint.Attributes, weightOf(endpoint)
 			}
-			if p.core.KnownEndpoint(c, weight) != core.Duplicate {
-				c.Attached.endpoint, c.Attached.weight = endpoint, weight
-			} else {
-				p.logDuplicate(endpoint)
-			}
-			continue
-		}
-		key, ok := p.keyOf(endpoint)
-		if !ok {
+			origin = p.core.KnownEndpoint(c, c.Attached.weight)
+		} else if key, ok := p.keyOf(endpoint); ok {
+			c, origin = p.core.Endpoint(key, weightOf(endpoint))
+		} else {
 			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is ignored")
 			continue
 		}
-		weight := weightOf(endpoint)
-		c, result := p.core.Endpoint(key, weight)
-		switch result {
-		case core.NewChild:
+		if origin == core.NewChild {
 			p.build(c)
-		case core.Duplicate:
-			p.logDuplicate(endpoint)
+		} else if origin == core.Duplicate {
+			p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
 			continue
 		}
-		if result == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint) {
-			c.Attached.outdated = true
+		if !unchanged {
+			c.Attached.outdated = c.Attached.outdated || origin == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint)
+			c.Attached.endpoint, c.Attached.weight = endpoint, weightOf(endpoint)
 		}
-		c.Attached.endpoint, c.Attached.weight, c.Attached.address = endpoint, weight, addressOf(endpoint)
+		if c.Attached.outdated {
+			outdated = append(outdated, c)
+		}
 	}
+	return outdated
 }
 
-func (p *policy) logDuplicate(endpoint resolver.Endpoint) {
-	p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
-}
-
-// updateChildren updates the children whose endpoint has changed. With startPoint "random", it
-// begins at a random child. Otherwise, all clients would connect to the same endpoint first.
-func (p *policy) updateChildren(attributes *attributes.Attributes) {
-	updateAll := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
-	p.attributes = attributes
-	order := p.core.Order()
+// updateChildren updates children. With startPoint "random", it begins at a random one. Otherwise,
+// all clients would connect to the same endpoint first.
+func (p *policy) updateChildren(outdated []*child) {
 	first := 0
-	if p.config.StartRandom && len(order) > 0 {
-		first = rand.IntN(len(order))
+	if p.config.StartRandom && len(outdated) > 0 {
+		first = rand.IntN(len(outdated))
 	}
-	for i := range order {
-		if c := order[(i+first)%len(order)]; updateAll || c.Attached.outdated {
-			p.update(c)
-		}
+	for i := range outdated {
+		p.update(outdated[(i+first)%len(outdated)])
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
 
 // The search finds an endpoint with one address if the address is the same in memory, even if the
@@ -11,10 +13,14 @@ import (
 func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 	known := endpoints("a:1 b c:3")
 	known = append(known, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "d"}, {Addr: "e"}}}, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "f"}}})
-	var previous []*child
+	p := &policy{core: core.New[endpointChild]()}
+	p.core.Begin(core.Config{}, len(known))
 	for _, e := range known {
-		previous = append(previous, &child{Attached: endpointChild{endpoint: e, address: addressOf(e)}})
+		key, _ := p.keyOf(e)
+		c, _ := p.core.Endpoint(key, 1)
+		c.Attached.endpoint = e
 	}
+	previous := p.core.Order()
 	known[4].Addresses[0].Addr = "changed in place"
 	heavier := known[0]
 	heavier.Attributes = endpoint("a:7").Attributes

@@ -26,7 +26,10 @@ type builtLocality struct {
 }
 
 func (t *Translator) build(to []resolver.Endpoint, l *discovery.Locality, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
-	b, before := builtLocality{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
+	b, before := builtLocality{attributes: last.attributes}, len(to)
+	if b.attributes == nil || len(b.attributes) > len(l.Endpoints) { // attributes of weights that are no longer used
+		b.attributes = make(map[uint32]*attributes.Attributes)
+	}
 	var search inorder.Search
 	for k := range l.Endpoints {
 		e := &l.Endpoints[k]

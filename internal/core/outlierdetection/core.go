@@ -72,9 +72,9 @@ type Endpoint[T any] struct {
 	connection     Connection
 	state          State
 	algorithm      Algorithm
-	visiblyEjected bool  // the child policy sees the endpoint as ejected
-	multiplier     int64 // A50's ejection time multiplier
-	ejectedAt      time.Time
+	visiblyEjected bool          // the child policy sees the endpoint as ejected
+	multiplier     int64         // A50's ejection time multiplier
+	ejectedAt      time.Duration // since Core.epoch
 }
 
 // State is whether an endpoint is ejected, or has just been.
@@ -146,6 +146,7 @@ type Core[T any] struct {
 	sound          int       // number of sound endpoints (see Config.BelowOverflow)
 	showsEjections bool      // the child policy sees ejections
 	started        time.Time // A50's timer start timestamp, or zero
+	epoch          time.Time // of the first update
 	outcome        Outcome[T]
 }
 
@@ -162,33 +163,37 @@ func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 // that was already in the list must have the same pointer as before. reset reports whether the
 // policy must clear all its counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
-	c.config = config
-	for _, e := range c.endpoints {
+	if c.epoch.IsZero() {
+		c.epoch = now
+	}
+	before := c.endpoints
+	c.config, c.endpoints, c.ejected, c.sound = config, endpoints, 0, 0
+	same := 0 // usually nearly all endpoints are where they were
+	for same < min(len(before), len(endpoints)) && before[same] == endpoints[same] {
+		same++
+	}
+	for _, e := range before[same:] {
 		e.present = false
 	}
-	for _, e := range endpoints {
+	for _, e := range endpoints[same:] {
 		e.present = true
 	}
-	for _, e := range c.endpoints {
+	for _, e := range before[same:] {
 		if !e.present {
 			c.clearEjection(e)
 		}
 	}
-	c.endpoints, c.ejected, c.sound = endpoints, 0, 0
-	for _, e := range endpoints {
-		c.addToCounts(e, 1)
-	}
 	switch {
 	case config.NoOp():
 		c.started = time.Time{}
-		for _, e := range endpoints {
-			c.clearEjection(e)
-		}
 	case c.started.IsZero():
 		c.started, reset = now, true
 	}
 	for _, e := range endpoints {
-		if e.state == Returned && !config.BelowOverflow {
+		c.addToCounts(e, 1)
+		if config.NoOp() {
+			c.clearEjection(e)
+		} else if e.state == Returned && !config.BelowOverflow {
 			c.setState(e, InService)
 		}
 	}

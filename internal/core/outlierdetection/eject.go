@@ -19,7 +19,7 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 // EjectedUntil returns the time at which the ejection of an endpoint expires. The first Sweep after
 // this time ends the ejection.
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
-	return e.ejectedAt.Add(c.ejectionTime(e))
+	return c.epoch.Add(e.ejectedAt).Add(c.ejectionTime(e))
 }
 
 // eject ejects an endpoint with the given probability (A50, "Ejection and Un-ejection").
@@ -28,7 +28,7 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 		return
 	}
 	c.setState(e, Ejected)
-	e.ejectedAt, e.algorithm = now, algorithm
+	e.ejectedAt, e.algorithm = now.Sub(c.epoch), algorithm
 	e.multiplier++
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, algorithm})
 }

@@ -40,14 +40,18 @@ type Config struct {
 type Child[T any] struct {
 	Attached T
 
-	weight, previousWeight uint32 // the weights in the current and in the previous update; at least 1
+	key                    Key
+	weight, previousWeight uint32        // the weights in the current and in the previous update; at least 1
+	readySince             time.Duration // since Core.epoch
+	lastUpdate             uint32        // the number of the last update that contains the child
 	state                  State
-	readySince             time.Time
-	lastUpdate             uint64 // the number of the last update that contains the child
 }
 
 // State returns the last state that the child reported. It is CONNECTING before the first report.
 func (c *Child[T]) State() State { return c.state }
+
+// Key returns the key of the child's endpoint.
+func (c *Child[T]) Key() Key { return c.key }
 
 // Weight returns the child's weight. The weights of all children add up to at most math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
@@ -61,8 +65,10 @@ type Core[T any] struct {
 	previous    []*Child[T]
 	count       [states]int
 	sum         uint64
+	reweighted  int       // number of children whose weight an update has changed
 	errorChild  *Child[T] // if all children have failed, calls get the error of this child (see Failed)
-	updateCount uint64
+	updateCount uint32
+	epoch       time.Time // when a child was READY for the first time, or zero
 
 	publication
 }
@@ -83,6 +89,7 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.config = config
 	// The caller may still use the old slice, so c.order is a new one.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
+	c.sum, c.reweighted = 0, 0
 }
 
 // Origin describes whether a child that Endpoint returns is new.
@@ -100,7 +107,7 @@ const (
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
 	child, known := c.children[key]
 	if !known {
-		child = &Child[T]{state: Connecting}
+		child = &Child[T]{key: key, state: Connecting}
 		c.children[key] = child
 		c.count[Connecting]++
 	}
@@ -115,13 +122,25 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
 // last update. It avoids the lookup.
 func (c *Core[T]) KnownEndpoint(child *Child[T], weight uint32) Origin {
 	if child.lastUpdate == c.updateCount {
+		c.countWeight(child, -1)
 		child.weight = addSaturating(child.weight, weight)
+		c.countWeight(child, 1)
 		return Duplicate
 	}
 	child.lastUpdate = c.updateCount
 	child.previousWeight, child.weight = child.weight, max(1, weight)
+	c.countWeight(child, 1)
+	i := len(c.order)
+	c.outdated = c.outdated || i >= len(c.previous) || c.previous[i] != child
 	c.order = append(c.order, child)
 	return Known
+}
+
+func (c *Core[T]) countWeight(child *Child[T], sign int) {
+	c.sum += uint64(sign) * uint64(child.weight) // modulo 2^64
+	if child.weight != child.previousWeight {
+		c.reweighted += sign
+	}
 }
 
 // Previous returns the children of the last update, in order. It may be called only during an
@@ -132,12 +151,12 @@ func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 // the sum of the weights of all endpoints. After it, Reported must not be called for a removed
 // child. If the sum exceeds math.MaxUint32, the weights of the children are scaled down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
-	for key, child := range c.children {
+	for _, child := range c.previous {
 		if len(c.children) == len(c.order) {
 			break
 		}
 		if child.lastUpdate != c.updateCount {
-			delete(c.children, key)
+			delete(c.children, child.key)
 			c.count[child.state]--
 			if c.errorChild == child {
 				c.errorChild = nil
@@ -145,30 +164,16 @@ func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
 			removed = append(removed, child)
 		}
 	}
-	total = c.fitWeights()
-	c.outdated = c.outdated || len(c.previous) != len(c.order)
-	for i := 0; i < len(c.order) && !c.outdated; i++ {
-		child := c.order[i]
-		c.outdated = child != c.previous[i] || child.weight != child.previousWeight
+	if total = c.sum; total > math.MaxUint32 {
+		c.sum, c.reweighted = 0, 0
+		for _, child := range c.order {
+			child.weight = scaleDown(child.weight, total, len(c.order))
+			c.countWeight(child, 1)
+		}
 	}
+	c.outdated = c.outdated || c.reweighted > 0 || len(c.previous) != len(c.order)
 	c.previous = nil
 	return removed, total
-}
-
-func (c *Core[T]) fitWeights() (total uint64) {
-	for _, child := range c.order {
-		total += uint64(child.weight)
-	}
-	c.sum = total
-	if total <= math.MaxUint32 {
-		return total
-	}
-	c.sum = 0
-	for _, child := range c.order {
-		child.weight = scaleDown(child.weight, total, len(c.order))
-		c.sum += uint64(child.weight)
-	}
-	return total
 }
 
 // Reported is called when a child reports a state. It returns true if the policy must make the
@@ -184,8 +189,11 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 	}
 	switch state {
 	case Ready:
+		if c.epoch.IsZero() {
+			c.epoch = now
+		}
 		if before != Ready {
-			child.readySince = now
+			child.readySince = now.Sub(c.epoch)
 		}
 	case TransientFailure:
 		if c.errorChild == nil || c.errorChild.state != TransientFailure {

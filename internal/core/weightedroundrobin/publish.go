@@ -83,13 +83,13 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 func (c *Core[T]) slowStart(now time.Time, children []*Child[T], weights []uint32) {
 	s := c.config.SlowStart
 	for _, child := range children {
-		c.inSlowStart = c.inSlowStart || s.Factor(now.Sub(child.readySince)) < 1
+		c.inSlowStart = c.inSlowStart || s.Factor(now.Sub(c.epoch)-child.readySince) < 1
 	}
 	if !c.inSlowStart {
 		return
 	}
 	scale := min(slowStartScale, uint32(math.MaxUint32/c.sum))
 	for i, child := range children {
-		weights[i] = slowStartWeight(child.weight, scale, s.Factor(now.Sub(child.readySince)))
+		weights[i] = slowStartWeight(child.weight, scale, s.Factor(now.Sub(c.epoch)-child.readySince))
 	}
 }

@@ -4,6 +4,7 @@ package hierarchy
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
@@ -11,88 +12,72 @@ import (
 
 type pathKey struct{}
 
-// path has a method Equal, because Attributes.Equal panics for slices, which cannot be compared
-// with ==.
-type path []string
+type path struct {
+	elements []string
+	// below is the last result of attributesBelow. Endpoints that share their attributes also share
+	// them below, in each update, so policies recognize an unchanged endpoint.
+	below atomic.Pointer[below]
+}
 
-func (p path) Equal(other any) bool {
-	o, ok := other.(path)
-	return ok && slices.Equal(p, o)
+// below has the attributes of an endpoint without the first element of its path.
+type below struct {
+	of, attributes *attributes.Attributes
+	path           path
+}
+
+// Equal is used by Attributes.Equal.
+func (p *path) Equal(other any) bool {
+	o, ok := other.(*path)
+	return ok && slices.Equal(p.elements, o.elements)
+}
+
+// attributesBelow returns attributes a, whose path is p, without the first element of the path.
+func (p *path) attributesBelow(a *attributes.Attributes) *attributes.Attributes {
+	b := p.below.Load()
+	if b == nil || b.of != a {
+		b = &below{of: a, path: path{elements: p.elements[1:]}}
+		b.attributes = a.WithValue(pathKey{}, &b.path)
+		p.below.Store(b)
+	}
+	return b.attributes
+}
+
+func pathOf(endpoint resolver.Endpoint) *path {
+	p, _ := endpoint.Attributes.Value(pathKey{}).(*path)
+	return p
 }
 
 // Set implements hierarchy.Set.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
-	p := make(path, len(elements))
-	copy(p, elements)
-	endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, p)
+	endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, &path{elements: slices.Clone(elements)})
 	return endpoint
 }
 
 // Path implements hierarchy.Path.
 func Path(endpoint resolver.Endpoint) []string {
-	p, ok := endpoint.Attributes.Value(pathKey{}).(path)
-	if !ok {
+	p := pathOf(endpoint)
+	if p == nil {
 		return nil
 	}
-	return append([]string{}, p...)
+	return append([]string{}, p.elements...)
 }
 
-// Group implements hierarchy.Group.
+// Group implements hierarchy.Group. If the pointer to an endpoint's attributes is the same in two
+// updates, the pointer to its attributes in the groups usually is, too.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
-	return new(Grouper).Group(endpoints)
-}
-
-// Grouper groups the endpoints of successive updates like Group. If the pointer to an endpoint's
-// attributes is the same in two updates, the pointer to its attributes in the groups is also the
-// same. Policies therefore recognize an unchanged endpoint. The zero value is ready to use.
-type Grouper struct {
-	results map[*attributes.Attributes]childEndpoint
-}
-
-// childEndpoint is the child to which an endpoint belongs, and the attributes of the endpoint for
-// this child.
-type childEndpoint struct {
-	child      string
-	attributes *attributes.Attributes // nil if the endpoint belongs to no child
-}
-
-// maxShared is the maximum number of attributes that a Grouper remembers. If there are more, few
-// endpoints share the same attributes.
-const maxShared = 256
-
-// Group groups endpoints like the function Group.
-func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
-	previous := g.results
-	g.results = make(map[*attributes.Attributes]childEndpoint, len(previous))
 	all := make([]resolver.Endpoint, 0, len(endpoints))
 	begin, child := 0, "" // the endpoints of all from begin on belong to child
-	var previousPath path // path of the previous endpoint
-	var rest any          // previousPath without its first element; consecutive endpoints with equal paths share it
 	for _, endpoint := range endpoints {
-		attrs := endpoint.Attributes
-		b, isKnown := g.results[attrs]
-		if !isKnown {
-			if b, isKnown = previous[attrs]; !isKnown {
-				if current := pathOf(endpoint); len(current) > 0 {
-					if rest == nil || !slices.Equal(current, previousPath) {
-						previousPath, rest = current, current[1:]
-					}
-					b = childEndpoint{current[0], attrs.WithValue(pathKey{}, rest)}
-				}
-			}
-			if len(g.results) < maxShared {
-				g.results[attrs] = b
-			}
-		}
-		if b.attributes == nil {
+		p := pathOf(endpoint)
+		if p == nil || len(p.elements) == 0 {
 			continue
 		}
-		if b.child != child {
+		if p.elements[0] != child {
 			appendGroup(groups, child, all[begin:])
-			begin, child = len(all), b.child
+			begin, child = len(all), p.elements[0]
 		}
-		endpoint.Attributes = b.attributes
+		endpoint.Attributes = p.attributesBelow(endpoint.Attributes)
 		all = append(all, endpoint)
 	}
 	appendGroup(groups, child, all[begin:])
@@ -107,9 +92,4 @@ func appendGroup(groups map[string][]resolver.Endpoint, child string, endpoints 
 	case len(endpoints) > 0:
 		groups[child] = slices.Clip(endpoints)
 	}
-}
-
-func pathOf(endpoint resolver.Endpoint) path {
-	p, _ := endpoint.Attributes.Value(pathKey{}).(path)
-	return p
 }

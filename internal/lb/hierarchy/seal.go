@@ -1,6 +1,10 @@
 package hierarchy
 
-import "google.golang.org/grpc/resolver"
+import (
+	"slices"
+
+	"google.golang.org/grpc/resolver"
+)
 
 type sealKey struct{}
 
@@ -9,10 +13,9 @@ type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal implements hierarchy.Seal.
+// Seal is like hierarchy.Seal, without a copy: the list of endpoints must not be modified later.
 func Seal(state resolver.State) resolver.State {
-	endpoints := append([]resolver.Endpoint(nil), state.Endpoints...)
-	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: endpoints})
+	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: state.Endpoints})
 	return state
 }
 
@@ -27,30 +30,16 @@ func Unseal(state resolver.State) resolver.State {
 		return state
 	}
 	state.Attributes = state.Attributes.WithValue(sealKey{}, (*sealed)(nil))
-	if len(state.Endpoints) != len(s.endpoints) || hasPath(state.Endpoints) {
+	if len(state.Endpoints) != len(s.endpoints) || slices.ContainsFunc(state.Endpoints, func(e resolver.Endpoint) bool { return pathOf(e) != nil }) {
 		return state
 	}
-	endpoints := make([]resolver.Endpoint, len(state.Endpoints))
-	for i, endpoint := range state.Endpoints {
-		endpoints[i] = restore(endpoint, s.endpoints[i])
+	state.Endpoints = slices.Clone(state.Endpoints)
+	for i, original := range s.endpoints {
+		endpoint := &state.Endpoints[i]
+		endpoint.Attributes = original.Attributes.WithValue(originKey{}, origin(original.Addresses))
+		endpoint.Addresses = restoreServerNames(endpoint.Addresses, original.Addresses)
 	}
-	state.Endpoints = endpoints
 	return state
-}
-
-func hasPath(endpoints []resolver.Endpoint) bool {
-	for _, endpoint := range endpoints {
-		if endpoint.Attributes.Value(pathKey{}) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
-	endpoint.Attributes = original.Attributes.WithValue(originKey{}, origin(original.Addresses))
-	endpoint.Addresses = restoreServerNames(endpoint.Addresses, original.Addresses)
-	return endpoint
 }
 
 // restoreServerNames copies the server name of each original address to the addresses by which gRPC
@@ -105,15 +94,7 @@ type origin []resolver.Address
 
 func (o origin) Equal(other any) bool {
 	p, ok := other.(origin)
-	if !ok || len(o) != len(p) {
-		return false
-	}
-	for i := range o {
-		if !o[i].Equal(p[i]) {
-			return false
-		}
-	}
-	return true
+	return ok && slices.EqualFunc(o, p, resolver.Address.Equal)
 }
 
 // Addresses returns the addresses of an endpoint that the resolver sent. If a proxy is configured,

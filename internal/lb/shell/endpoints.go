@@ -12,7 +12,7 @@ import (
 // removes that element. If some endpoints belong to no known child, Split logs a warning, unless
 // the previous update also had such endpoints.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
-	groups := s.grouper.Group(endpoints)
+	groups := hierarchy.Group(endpoints)
 	unassigned := len(endpoints)
 	for child, group := range groups {
 		if known(child) {

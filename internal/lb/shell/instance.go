@@ -41,8 +41,7 @@ type Instance struct {
 	closed          bool
 	handling        bool // handleReports is running; used in events only
 	queued          int32
-	firstReport     *report
-	lastReport      *report
+	lastReport      *report // of the queued ones, or nil; its next is the first
 	subConns        map[balancer.SubConn]struct{}
 }
 
@@ -103,10 +102,9 @@ func (i *Instance) queueReport(state balancer.State) {
 	r := reports.Get().(*report)
 	r.state = state
 	i.mu.Lock()
-	if i.firstReport == nil {
-		i.firstReport = r
-	} else {
-		i.lastReport.next = r
+	r.next = r
+	if last := i.lastReport; last != nil {
+		r.next, last.next = last.next, r
 	}
 	i.lastReport = r
 	i.queued++
@@ -123,15 +121,17 @@ func (t *reportEvent) Run() { (*Instance)(t).handleReport() }
 // policy is closed.
 func (i *Instance) handleReport() bool {
 	i.mu.Lock()
-	r, closed := i.firstReport, i.closed
-	if r != nil {
-		i.firstReport = r.next
-		i.queued--
-	}
-	i.mu.Unlock()
-	if r == nil {
+	last, closed := i.lastReport, i.closed
+	if last == nil {
+		i.mu.Unlock()
 		return false
 	}
+	r := last.next
+	if last.next = r.next; r == last {
+		i.lastReport = nil
+	}
+	i.queued--
+	i.mu.Unlock()
 	state := r.state
 	*r = report{}
 	reports.Put(r)
@@ -262,7 +262,7 @@ func (i *Instance) Close() {
 		return
 	}
 	i.mu.Lock()
-	i.closed, i.firstReport = true, nil
+	i.closed, i.lastReport = true, nil
 	i.mu.Unlock()
 	i.lb.Close()
 	i.mu.Lock()

@@ -96,7 +96,6 @@ type Shell struct {
 	settled       bool
 	mustPublish   bool
 	hadUnassigned bool // some endpoints of the last update belonged to no child
-	grouper       hierarchy.Grouper
 	refusals      refusals
 	removed       []*Instance // removed children; the next flush closes them, because calls no longer use them then
 

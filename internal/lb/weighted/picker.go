@@ -13,8 +13,8 @@ import (
 // Picker picks children by their weights, in the order of their deadlines (gRFC A34). Save passes
 // the children's positions in this order to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler   *edf.Scheduler // nil if there is a single child
-	pickers     []balancer.Picker
+	scheduler   *edf.Scheduler    // nil if there is a single child
+	pickers     []balancer.Picker // nil if there are several children and each has a fixed subchannel
 	leaves      fixedLeaves
 	positions   []*Position
 	picksBefore uint64 // if there is a single child: the result of PicksOf for it when this picker was created
@@ -27,7 +27,9 @@ func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Pi
 	p := &Picker{pickers: pickers, positions: positions}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, positions))
-		p.leaves = fixedLeavesOf(p.scheduler, pickers)
+		if p.leaves = fixedLeavesOf(p.scheduler, pickers); p.leaves.scheduler != nil {
+			p.pickers = nil
+		}
 	} else {
 		p.picksBefore = PicksOf(pickers[0])
 		if child, ok := pickers[0].(*Picker); ok {
@@ -104,11 +106,14 @@ func (p *Picker) Failure() error {
 }
 
 // Len returns the number of children.
-func (p *Picker) Len() int { return len(p.pickers) }
+func (p *Picker) Len() int { return len(p.positions) }
 
 // Leaves returns the number of children. If the picker of a child is itself a Picker, its leaves
 // are counted instead of the child.
 func (p *Picker) Leaves() int {
+	if p.pickers == nil {
+		return p.Len()
+	}
 	n := 0
 	for _, child := range p.pickers {
 		if inner, ok := child.(*Picker); ok {
