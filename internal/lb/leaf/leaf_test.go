@@ -98,6 +98,11 @@ func TestEndpointsOfAnyPolicyAreShown(t *testing.T) {
 			h.report(connectivity.Ready, nil, "a", "b")
 			h.report(connectivity.TransientFailure, errors.New("tls: bad certificate"), "c")
 			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE tls": 1})
+			// An endpoint that has failed stays in TRANSIENT_FAILURE while it connects again.
+			h.report(connectivity.Idle, nil, "c")
+			h.report(connectivity.Connecting, nil, "c")
+			h.report(connectivity.TransientFailure, errors.New("refused"), "c")
+			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE other": 1})
 			for range 10 {
 				result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
 				if _, ours := result.SubConn.(*lbtest.SubConn); err != nil || !ours {
@@ -105,7 +110,7 @@ func TestEndpointsOfAnyPolicyAreShown(t *testing.T) {
 				}
 				result.Done(balancer.DoneInfo{})
 			}
-			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE tls": 1, "understudy.picks": 10})
+			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE other": 1, "understudy.picks": 10})
 			time.Sleep(time.Second) // snapshots have a rate
 			synctest.Wait()
 			snapshot := h.policy.(shell.Watchable).Snapshot()
