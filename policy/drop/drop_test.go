@@ -58,20 +58,6 @@ func (h *harness) report(state connectivity.State, err error) {
 	synctest.Wait()
 }
 
-func TestNothingIsDroppedWithoutCategories(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update(`[]`)
-		h.report(connectivity.Ready, nil)
-		state := h.cc.State()
-		if _, wrapped := state.Picker.(*picker); wrapped || lbtest.Pick(state) != "child" || state.ConnectivityState != connectivity.Ready {
-			t.Errorf("published %+v, want the child's own picker", state)
-		}
-		if got := h.builder.Get("child").Addresses(); len(got) != 1 || got[0] != "a" {
-			t.Errorf("the child has %v, want the endpoint", got)
-		}
-	})
-}
-
 func TestDropsByCategoryInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "lb", "requestsPerMillion": 200000}, {"category": "throttle", "requestsPerMillion": 500000}]`)
