@@ -148,36 +148,6 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestUpdateReturnsChildrensErrors(t *testing.T) {
-	bad := errors.New("no good")
-	for name, test := range map[string]struct {
-		p0, p1 error
-		want   string
-		target error
-	}{
-		"one":            {p0: bad, want: `priority: child "p0" refused its update: no good`, target: bad},
-		"two":            {p0: bad, p1: bad, want: `priority: child "p0" refused its update: no good (and 1 more)`, target: bad},
-		"another first":  {p0: balancer.ErrBadResolverState, p1: bad, want: `priority: child "p1" refused its update: no good (and 1 more)`, target: bad},
-		"resolver state": {p0: balancer.ErrBadResolverState, p1: balancer.ErrBadResolverState, want: balancer.ErrBadResolverState.Error(), target: balancer.ErrBadResolverState},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRecorder()
-			defer r.Close()
-			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: failed}}})
-			r.Update(update("p0", "p1"))
-			synctest.Wait()
-			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed, Err: test.p0}}, "p1": {{Report: failed, Err: test.p1}}})
-			err := r.policy.UpdateClientConnState(r.state(update("p0", "p1")))
-			if err == nil || err.Error() != test.want || !errors.Is(err, test.target) {
-				t.Errorf("%s: error = %v, want %s", name, err, test.want)
-			}
-			if (err == balancer.ErrBadResolverState) != (test.target == balancer.ErrBadResolverState) {
-				t.Errorf("%s: error = %v; it must equal ErrBadResolverState only if that is wanted", name, err)
-			}
-		})
-	}
-}
-
 // A configuration of another type must be rejected. If there was no valid configuration before,
 // calls must fail.
 func TestUpdateWithoutAConfiguration(t *testing.T) {
