@@ -1,7 +1,6 @@
 package weightedroundrobin
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -11,11 +10,10 @@ import (
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/experimental/balancer/weight"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 func addresses(list ...string) resolver.Endpoint {
@@ -105,19 +103,10 @@ func TestLargeWeightsAreScaledDown(t *testing.T) {
 	})
 }
 
-type recorder struct {
-	grpclog.DepthLoggerV2
-	warnings []string
-}
-
-func (r *recorder) Warningf(format string, args ...any) {
-	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
-}
+var logged = testlog.CaptureWarnings()
 
 func TestWarningsAreLoggedOnce(t *testing.T) {
-	r := &recorder{}
-	defer func(l grpclog.DepthLoggerV2) { shell.Logger = l }(shell.Logger)
-	shell.Logger = r
+	logged.Take()
 	run(t, func(h *harness) {
 		es := append(endpoints("a:4294967295 b a c b"), resolver.Endpoint{}, resolver.Endpoint{})
 		for range 2 {
@@ -126,13 +115,18 @@ func TestWarningsAreLoggedOnce(t *testing.T) {
 			}
 		}
 	})
-	want := []string{
-		`weighted_round_robin: endpoint "a" is given twice; its weights are added`,
-		`weighted_round_robin: an endpoint without an address is ignored`,
-		`weighted_round_robin: the weights of 3 endpoints sum to 4294967298, more than 4294967295, and are scaled down`,
+	var got []string
+	for line := range strings.Lines(logged.Take()) {
+		_, text, _ := strings.Cut(line, "weighted_round_robin: ")
+		got = append(got, strings.TrimSpace(text))
 	}
-	if !slices.Equal(r.warnings, want) {
-		t.Errorf("logged %q\nwant %q", r.warnings, want)
+	want := []string{
+		`endpoint "a" is given twice; its weights are added`,
+		`an endpoint without an address is ignored`,
+		`the weights of 3 endpoints sum to 4294967298, more than 4294967295, and are scaled down`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("logged %q\nwant %q", got, want)
 	}
 }
 
