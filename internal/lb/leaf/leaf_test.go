@@ -146,10 +146,15 @@ func TestFailureOfEndpointIsKnown(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	lbtest.CheckConfigErrors(t, newBuilder(Name), "endpoint_policy: ", map[string]string{
-		`{}`:                              "childPolicy: none given",
-		`{"childPolicy": [{"none": {}}]}`: `childPolicy: none of the policies is registered: "none"`,
-	})
+	for raw, want := range map[string]string{
+		`{}`:                              "endpoint_policy: childPolicy: none given",
+		`{"childPolicy": [{"none": {}}]}`: `endpoint_policy: childPolicy: none of the policies is registered: "none"`,
+	} {
+		config, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(raw))
+		if config != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, error %v, want %s", raw, config, err, want)
+		}
+	}
 }
 
 // A lazy policy connects to one endpoint at once, and again when it has lost its connections.
