@@ -189,23 +189,19 @@ func TestTopologyIsPure(t *testing.T) {
 	}
 }
 
-func TestTopologyDoesNotImportPolicies(t *testing.T) {
-	policies := []string{"internal/lb/shell", "policy/drop", "policy/outlierdetection", "policy/pickfirst", "policy/priority", "policy/weightedroundrobin", "policy/weightedtarget"}
-	for _, p := range list(t, "./internal/channel/topology/...", "./discovery") {
-		for _, dep := range p.Deps {
-			if to, internal := directoryOf(dep); internal && slices.Contains(policies, to) {
-				t.Errorf("%s depends on %s, which is a policy", p.ImportPath, to)
-			}
-		}
-	}
-}
-
-// Package discovery must not depend on the packages that use sources, because sources import it.
+// Package topology must not depend on policies. Package discovery must not depend on the packages
+// that use sources, because sources import it.
 func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
-	for _, p := range list(t, "./discovery") {
-		for _, dep := range p.Deps {
-			if to, ours := directoryOf(dep); ours && slices.Contains([]string{"internal/channel/join", "internal/channel/topology", "internal/lb/live"}, to) {
-				t.Errorf("discovery depends on %s", to)
+	policies := []string{"internal/lb/shell", "policy/drop", "policy/outlierdetection", "policy/pickfirst", "policy/priority", "policy/weightedroundrobin", "policy/weightedtarget"}
+	for packages, forbidden := range map[string][]string{
+		"./internal/channel/topology/...": policies,
+		"./discovery":                     append(policies, "internal/channel/join", "internal/channel/topology", "internal/lb/live"),
+	} {
+		for _, p := range list(t, packages) {
+			for _, dep := range p.Deps {
+				if to, ours := directoryOf(dep); ours && slices.Contains(forbidden, to) {
+					t.Errorf("%s depends on %s", p.ImportPath, to)
+				}
 			}
 		}
 	}

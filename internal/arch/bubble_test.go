@@ -27,30 +27,6 @@ func TestNoSleepOutsideBubble(t *testing.T) {
 	}
 }
 
-func TestWaitsOutsideBubbleAreFound(t *testing.T) {
-	graph := newCallGraph()
-	file, err := parser.ParseFile(graph.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	graph.add("testdata/bubbles.go", file)
-	graph.resolve()
-	var want, got []string
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && strings.Contains(f.Doc.Text(), "outside") {
-			want = append(want, f.Name.Name)
-		}
-	}
-	for _, u := range graph.waits {
-		if _, outside := graph.outside(u, nil); outside {
-			got = append(got, u.decl.Name.Name)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("found waits outside a bubble in %q, want %q", got, want)
-	}
-}
-
 // constructors maps some methods to the function that creates their receivers. The test looks at
 // the callers of this function instead of the callers of the method. A scenario runner calls
 // these methods through an interface, which types that are used outside bubbles also implement.

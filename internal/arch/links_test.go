@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 )
 
 func TestLinksAreValid(t *testing.T) {
@@ -29,36 +28,6 @@ func TestPagesAreTwoClicksAway(t *testing.T) {
 func TestLongPagesHaveContents(t *testing.T) {
 	for _, page := range longPages(t, os.DirFS("../..")) {
 		t.Errorf("%s has more than %d lines: split it, or add links to its headings before the first or second of them", page, twoScreens)
-	}
-}
-
-func TestDocumentChecks(t *testing.T) {
-	long := strings.Repeat("text\n", twoScreens)
-	repository := fstest.MapFS{}
-	for name, text := range map[string]string{
-		"README.md": "# A `b`, c\n[1](docs/README.md#two-words) [2](#a-b-c) [3](docs/gone.md) [4](docs/README.md#gone) ![5](docs/gone.png)\n" +
-			"`[6](gone.md)` [7](https://example.com/gone) [8](docs/adr)\n```sh\n[9](gone.md)\n```\n",
-		"docs/README.md":            "# Two words\n# Two words\n```sh\n# comment\n```\n[1](#two-words-1) [2](#comment) [3](howto/long.md) [4](../docs)\n",
-		"docs/howto/long.md":        "# Long\n" + long + "[1](far.md)\n",
-		"docs/howto/far.md":         "# Far\n- [1](#a)\n- [2](#b)\n## A\n## B\n" + long,
-		"docs/howto/late.md":        "# Late\n## A\n## B\n[1](#a) [2](#b)\n" + long,
-		"docs/adr/1.md":             "# Long, and two clicks away\n" + long,
-		"node_modules/a/README.md":  "[1](gone.md)\n",
-		"internal/testdata/page.md": "[1](gone.md)\n",
-	} {
-		repository[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	for what, c := range map[string]struct{ got, want []string }{
-		"broken links": {brokenLinks(t, repository), []string{
-			"README.md:2: the link docs/gone.md leads nowhere", "README.md:2: docs/README.md has no heading #gone",
-			"README.md:2: the link docs/gone.png leads nowhere", "docs/README.md:6: docs/README.md has no heading #comment",
-		}},
-		"far pages":  {farPages(t, repository), []string{"docs/howto/far.md", "docs/howto/late.md"}},
-		"long pages": {longPages(t, repository), []string{"docs/howto/late.md", "docs/howto/long.md"}},
-	} {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%s: %q, want %q", what, c.got, c.want)
-		}
 	}
 }
 

@@ -37,7 +37,6 @@ type testNetwork struct {
 
 const (
 	manager    = "10.0.0.1:18000"
-	fallback   = "10.0.0.2:18000"
 	backend    = "10.1.0.1:443"
 	managerURI = "dns:///" + manager
 )
@@ -161,69 +160,6 @@ func TestPageShowsLostControlPlane(t *testing.T) {
 			wantTexts(t, page, "recovered after 1")
 		})
 	}
-}
-
-// The management server becomes unreachable, and later the channel becomes idle. The page must show
-// the error before the channel becomes idle, and again when the channel is used again.
-func TestPageShowsLostControlPlaneAfterIdle(t *testing.T) {
-	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newTestNetwork(t)
-			p.serve(manager, adstest.EDS("shop"), adstest.Cluster("shop", backend))
-			cc := p.channel(target, 40*time.Minute)
-			time.Sleep(5 * time.Minute)
-			p.stop(manager)
-			time.Sleep(30 * time.Minute)
-			if c, _ := channelTo(t, target); len(c.Stale(time.Now())) != 1 {
-				t.Errorf("%s: the sources are %+v, want one stale source", target, c.Sources)
-			}
-			time.Sleep(10 * time.Minute)
-			c, page := channelTo(t, target)
-			s := c.Sources[0]
-			if !c.Idle || s.Error != "" || s.ErrorSince != nil || s.Confirmed != nil || !strings.Contains(s.LastError, "cannot be reached") || strings.Contains(page, "ago, stay in use") {
-				t.Errorf("%s: idle is %v, the source is %+v", target, c.Idle, s)
-			}
-			cc.Connect()
-			time.Sleep(time.Minute)
-			c, _ = channelTo(t, target)
-			if c.State != "READY" || len(c.Stale(time.Now())) == 0 {
-				t.Errorf("%s: after idle mode the channel is %s, the sources are %+v", target, c.State, c.Sources)
-			}
-			for _, s := range c.Sources {
-				if s.Stale() {
-					expectAge(t, target+": "+s.Name+" confirmed", s.Confirmed, 41*time.Minute, 41*time.Minute+time.Second)
-				}
-			}
-		})
-	}
-}
-
-// The channel uses its second management server, because the first one is unreachable. The page
-// must show this, but must not show the endpoints as unconfirmed.
-func TestPageShowsFallbackServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestNetwork(t)
-		p.serve(manager, adstest.Cluster("shop", backend))
-		p.serve(fallback, adstest.Cluster("shop", backend))
-		target := "eds://" + manager + "," + fallback + "/shop?fallbackOnReachabilityOnly=true"
-		p.channel(target, 0)
-		p.stop(manager)
-		time.Sleep(time.Minute)
-		c, page := channelTo(t, target)
-		want := "management server " + managerURI + " cannot be reached: connection refused by " + manager + "; dns:///" + fallback + " is used"
-		if s := c.Sources[0]; s.Error != want || s.Confirmed != nil {
-			t.Errorf("the source is %+v, want the error\n%s", s, want)
-		}
-		wantTexts(t, page, want)
-		p.stop(fallback)
-		time.Sleep(time.Minute)
-		c, _ = channelTo(t, target)
-		want = "management server dns:///" + fallback + " cannot be reached: connection refused by " + fallback
-		if s := c.Sources[0]; s.Error != want {
-			t.Errorf("the source is %+v, want the error\n%s", s, want)
-		}
-		expectAge(t, "confirmed", c.Sources[0].Confirmed, time.Minute, time.Minute)
-	})
 }
 
 // A source fails after it has sent an answer or a list of discovery mechanisms. The page must show

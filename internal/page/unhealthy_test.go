@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
@@ -14,34 +13,6 @@ import (
 func unhealthy(e flat.Endpoint) flat.Endpoint {
 	e.Health = discovery.Unhealthy
 	return e
-}
-
-// The unhealthy endpoints of the first priority become healthy. Calls must use the second priority
-// until one of these endpoints is connected.
-func TestCallsStayWhileHigherPriorityConnects(t *testing.T) {
-	for _, query := range []string{"", "?ramp=30s"} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &fakeSource{reachable: map[string]bool{"b": true}, query: query}
-			near, far := newEndpoint(0, "us-east/a", "hang", 1), newEndpoint(1, "eu-west", "b", 1)
-			cc := openChannel(t, s, unhealthy(near), far)
-			expectCall := func() {
-				t.Helper()
-				start := time.Now()
-				if err := call(t, cc); err != nil || time.Since(start) > 0 {
-					t.Errorf("%q: a call took %v and ended with %v, want an answer from the lower priority at once", query, time.Since(start), err)
-				}
-			}
-			expectCall()
-			if err := s.Receiver.Update(flat.Answer(near, far)); err != nil {
-				t.Error(err)
-			}
-			synctest.Wait()
-			expectCall()
-			s.restore("hang")
-			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next one succeeds
-			expectCall()
-		})
-	}
 }
 
 // No endpoint can take calls. The errors of calls and the page must contain the reason. If the

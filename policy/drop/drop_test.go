@@ -58,20 +58,6 @@ func (h *harness) report(state connectivity.State, err error) {
 	synctest.Wait()
 }
 
-func TestNothingIsDroppedWithoutCategories(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update(`[]`)
-		h.report(connectivity.Ready, nil)
-		state := h.cc.State()
-		if _, wrapped := state.Picker.(*picker); wrapped || lbtest.Pick(state) != "child" || state.ConnectivityState != connectivity.Ready {
-			t.Errorf("published %+v, want the child's own picker", state)
-		}
-		if got := h.builder.Get("child").Addresses(); len(got) != 1 || got[0] != "a" {
-			t.Errorf("the child has %v, want the endpoint", got)
-		}
-	})
-}
-
 func TestDropsByCategoryInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "lb", "requestsPerMillion": 200000}, {"category": "throttle", "requestsPerMillion": 500000}]`)
@@ -145,8 +131,12 @@ func TestCategoriesChange(t *testing.T) {
 			if n := len(h.cc.States()) - before; n != 1 {
 				t.Errorf("%s: published %d states, want 1", categories, n)
 			}
-			if dropped := lbtest.Pick(h.cc.State()) != "child"; dropped != strings.Contains(categories, "1000000") {
+			want := strings.Contains(categories, "1000000")
+			if dropped := lbtest.Pick(h.cc.State()) != "child"; dropped != want {
 				t.Errorf("%s: dropped = %v", categories, dropped)
+			}
+			if _, wrapped := h.cc.State().Picker.(*picker); wrapped != want {
+				t.Errorf("%s: the child's picker is wrapped: %v", categories, wrapped)
 			}
 		}
 		if n := len(h.builder.Built()); n != 1 {
@@ -161,21 +151,4 @@ func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 		return nil, err
 	}
 	return c.(*lbconfig.Drop), nil
-}
-
-func TestParseConfig(t *testing.T) {
-	balancer.Register(&lbtest.StubBuilder{PolicyName: "drop_config_stub"})
-	const child = `"childPolicy": [{"drop_config_stub": {"id": "a"}}]`
-	lbtest.CheckConfigErrors(t, newBuilder(Name), "drop: ", map[string]string{
-		`[]`: "[] given, want a JSON object",
-		`{}`: "childPolicy: none given",
-		`{"dropCategories": [{"requestsPerMillion": 1000001}], ` + child + `}`: "dropCategories[0].requestsPerMillion: 1000001 given, want 0 to 1000000",
-		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     `dropCategories[0].requestsPerMillion: "1" given, want a whole number`,
-		`{"childPolicy": [{"no_such": {}}]}`:                                   "childPolicy: none of the policies is registered",
-	})
-	_, last := lbtest.CheckRoundTrips(t, newBuilder(Name), `{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, `+child+`}`)
-	c := last.(*lbconfig.Drop)
-	if c.DropCategories[0] != (lbconfig.DropCategory{Category: "lb", RequestsPerMillion: 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
-		t.Errorf("after round trips: %+v", c)
-	}
 }

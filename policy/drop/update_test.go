@@ -42,23 +42,6 @@ func TestUpdatePublishesOneState(t *testing.T) {
 	})
 }
 
-func TestPickerIsWrappedOnlyIfCallsAreDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update(`[]`)
-		h.report(connectivity.Ready, nil)
-		for categories, want := range map[string]bool{
-			`[]`: false,
-			`[{"category": "none", "requestsPerMillion": 0}]`:  false,
-			`[{"category": "least", "requestsPerMillion": 1}]`: true,
-		} {
-			h.update(categories)
-			if _, drops := h.cc.State().Picker.(*picker); drops != want {
-				t.Errorf("%s: picker drops calls = %v, want %v", categories, drops, want)
-			}
-		}
-	})
-}
-
 // Some policies read only ResolverState.Addresses. If the resolver does not set this field, the
 // policy must fill it with the addresses of the endpoints.
 func TestChildReceivesAddresses(t *testing.T) {

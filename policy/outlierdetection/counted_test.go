@@ -3,9 +3,7 @@ package outlierdetection
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
@@ -14,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
@@ -97,17 +94,4 @@ func TestWrappedPickerKeepsFailure(t *testing.T) {
 	if err := shell.FailureOf(&picker{child: downPicker{}}); err == nil || err.Error() != "down" {
 		t.Errorf("fails with %v, want the child's error", err)
 	}
-}
-
-func TestEjectionsAreCounted(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		r := &lbtest.Recorder{}
-		h.cc.Recorder = r
-		h.Update(consecutiveConfig(), []string{"a", "b"})
-		h.fail("a")
-		synctest.Wait()
-		if got := fmt.Sprint(r.Counts()); got != "map[understudy.outlier_detection.ejections_enforced :///  consecutive_failures :1]" {
-			t.Errorf("recorded %s", got)
-		}
-	})
 }

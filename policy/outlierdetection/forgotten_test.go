@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
-	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
 func overflowConfig() core.Config {
@@ -67,38 +66,6 @@ func TestSubchannelShutdown(t *testing.T) {
 		if h.wantReceived(); p.uncountedSubConns.Load() != 1 {
 			t.Errorf("%d subchannels not counted by their users after a second Shutdown, want 1", p.uncountedSubConns.Load())
 		}
-	})
-}
-
-func TestSubchannelMovesToOtherEndpoint(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		h.Update(overflowConfig(), []string{"a", "b"})
-		h.fail("a")
-		h.wantReceived("a TRANSIENT_FAILURE")
-		child := h.builder.built[0]
-		move := func(to ...resolver.Address) {
-			child.cc.UpdateAddresses(child.conns["b"], to)
-			synctest.Wait()
-		}
-		move(resolver.Address{Addr: "a"})
-		h.wantReceived("b TRANSIENT_FAILURE")
-		move(resolver.Address{Addr: "a"}, resolver.Address{Addr: "b"}) // a subchannel with several addresses belongs to no endpoint
-		h.wantReceived("b READY")
-		move(resolver.Address{Addr: "b"})
-		h.wantReceived()
-	})
-}
-
-func TestAlgorithmIsConfiguredLater(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		h.Update(outlierscenario.Default(), []string{"a", "b"})
-		h.fail("a")
-		h.wantReceived()
-		h.Update(overflowConfig(), []string{"a", "b"})
-		h.fail("a")
-		h.wantReceived("a TRANSIENT_FAILURE")
-		h.fail("b")
-		h.wantReceived("a READY")
 	})
 }
 

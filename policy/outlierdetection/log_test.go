@@ -1,41 +1,23 @@
 package outlierdetection
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/grpclog"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+var logged = testlog.Capture()
 
-var logged logs
-
-func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(&logged, io.Discard, io.Discard)) }
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) wantLast(t *testing.T, want string) {
+func wantLast(t *testing.T, want string) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(l.buf.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(logged.Take()), "\n")
 	if last := lines[len(lines)-1]; !strings.HasSuffix(last, want) {
 		t.Errorf("logged %q, want a line that ends with %q", last, want)
 	}
@@ -50,9 +32,9 @@ func TestEjectionIsLogged(t *testing.T) {
 		h.Update(config, []string{"a", "b"})
 		h.end("a", doneInfo(codes.Unavailable, true, true))
 		h.end("a", doneInfo(codes.Internal, true, true))
-		logged.wantLast(t, " outlier_detection: :///: endpoint a is ejected by consecutive_failures; its last failed call ended with INTERNAL")
+		wantLast(t, " outlier_detection: :///: endpoint a is ejected by consecutive_failures; its last failed call ended with INTERNAL")
 		h.Advance(time.Minute)
-		logged.wantLast(t, " outlier_detection: :///: endpoint a is no longer ejected")
+		wantLast(t, " outlier_detection: :///: endpoint a is no longer ejected")
 	})
 }
 
@@ -68,22 +50,16 @@ func TestFewEjectionsAreLogged(t *testing.T) {
 		}
 		h.Update(config, names)
 		const mostReports = 20
-		before := logged.count("is ejected")
+		before := logged.Count("is ejected")
 		for _, name := range names[:40] {
 			h.end(name, doneInfo(codes.Unavailable, true, true))
 		}
-		if n := logged.count("is ejected") - before; n != mostReports {
+		if n := logged.Count("is ejected") - before; n != mostReports {
 			t.Errorf("%d of 40 ejections are logged, want %d", n, mostReports)
 		}
 		h.Advance(time.Minute)
-		if n := logged.count("is no longer ejected"); n > before+mostReports {
+		if n := logged.Count("is no longer ejected"); n > before+mostReports {
 			t.Errorf("%d ends of ejections are logged, and %d ejections", n, before+mostReports)
 		}
 	})
-}
-
-func (l *logs) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), text)
 }

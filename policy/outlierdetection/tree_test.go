@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/roundrobin"
 	"google.golang.org/grpc/codes"
@@ -159,37 +158,6 @@ func TestEndpointWithSeveralAddresses(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		h.want(h.calls(10, ""), "map[a2:5 b:5]")
-	})
-}
-
-// Behind a proxy, the addresses of endpoints differ only in their attributes. One endpoint must be
-// ejected without the others.
-func TestEndpointsBehindProxy(t *testing.T) {
-	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		proxied := func(target string) resolver.Endpoint {
-			return resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy", ServerName: target, Attributes: attributes.New("to", target)}}}
-		}
-		h.update(consecutiveConfig(), proxied("a"), proxied("b"))
-		ready := h.cc.LiveSubConns()
-		if len(ready) != 2 {
-			t.Fatalf("connections are %v, want two", ready)
-		}
-		counts := map[string]int{}
-		for range 40 {
-			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			target := result.SubConn.(*lbtest.SubConn).Addresses[0].ServerName
-			counts[target]++
-			info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
-			if target == "a" {
-				info = doneInfo(codes.Unavailable, true, false)
-			}
-			result.Done(info)
-			synctest.Wait()
-		}
-		h.want(counts, "map[a:5 b:35]")
 	})
 }
 

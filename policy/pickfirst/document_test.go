@@ -13,7 +13,7 @@ var named = regexp.MustCompile("`([a-z0-9]+/[a-z0-9-]+\\.txt|Test[A-Za-z]+)`")
 func TestDocumentNamesExistingTests(t *testing.T) {
 	document := read(t, "../../docs/pick-first.md")
 	var code strings.Builder
-	for _, pattern := range []string{"*_test.go", "../../internal/core/pickfirst/*_test.go", "../../test/interop/pickfirst/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../../internal/core/pickfirst/*_test.go", "../../internal/config/lbconfig/*_test.go", "../../test/interop/pickfirst/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, f := range files {
 			code.WriteString(read(t, f))

@@ -58,24 +58,6 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestChannelStaysIdleUntilNextCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &fakeNetwork{}
-		down := w.start()
-		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
-		wantCall(t, cc, "bufconn")
-		down()
-		down = w.start()
-		defer down()
-		advance(29 * time.Minute)
-		if n, s := len(w.dialTimes()), cc.GetState(); n != 1 || s != connectivity.Idle {
-			t.Errorf("dialled %d times, %v; want once, IDLE", n, s)
-		}
-		wantCall(t, cc, "bufconn")
-		cc.Close()
-	})
-}
-
 // A channel that reaches no server must try again after 1 s, 1.6 s, 2.56 s and so on up to 2 min,
 // each ±20 %.
 func TestChannelBacksOffIndefinitely(t *testing.T) {

@@ -1,10 +1,8 @@
 package pickfirst
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,65 +18,6 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
-
-func TestParseConfig(t *testing.T) {
-	parser := balancer.Get(Name).(balancer.ConfigParser)
-	for _, c := range []struct{ in, want, wantErr string }{
-		{in: `{}`, want: `{"shuffleAddressList":false}`},
-		{in: `{"shuffleAddressList": true, "later": [1]}`, want: `{"shuffleAddressList":true}`},
-		{in: `{"shuffleAddressList": null}`, want: `{"shuffleAddressList":false}`},
-		{in: `{"shuffleAddressList": "yes"}`, wantErr: `pick_first: shuffleAddressList: "yes" given, want true or false`},
-		{in: `{"shuffleAddressList": 1}`, wantErr: `pick_first: shuffleAddressList: 1 given, want true or false`},
-		{in: `[]`, wantErr: `pick_first: [] given, want a JSON object`},
-		{in: `null`, wantErr: `pick_first: null given, want a JSON object`},
-		{in: "[\n1\n]", wantErr: `pick_first: [ 1 ] given, want a JSON object`},
-		{in: ``, wantErr: `pick_first: nothing given, want a JSON object`},
-	} {
-		got, err := parser.ParseConfig(json.RawMessage(c.in))
-		if c.wantErr != "" {
-			if err == nil || err.Error() != c.wantErr {
-				t.Errorf("%s: error %v, want %s", c.in, err, c.wantErr)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", c.in, err)
-			continue
-		}
-		// grpc-go's cds policy does the same: it marshals a parsed configuration and parses it again.
-		again, err := json.Marshal(got)
-		if err != nil || string(again) != c.want {
-			t.Errorf("%s is marshalled as %s, %v; want %s", c.in, again, err, c.want)
-		}
-	}
-	if _, err := parser.ParseConfig(json.RawMessage(`"` + strings.Repeat("x", 10000) + `"`)); len(err.Error()) > 250 {
-		t.Errorf("the error has %d characters, want at most 250", len(err.Error()))
-	}
-}
-
-func FuzzParseConfig(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"shuffleAddressList": true}`, `{"shuffleAddressList": "\n"}`, `[]`, `null`, ``} {
-		f.Add([]byte(seed))
-	}
-	parser := balancer.Get(Name).(balancer.ConfigParser)
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		config, err := parser.ParseConfig(raw)
-		if err != nil {
-			if len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\n\r") {
-				t.Errorf("the error is %q", err)
-			}
-			return
-		}
-		again, err := json.Marshal(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := parser.ParseConfig(again)
-		if err != nil || !reflect.DeepEqual(config, second) {
-			t.Errorf("%s becomes %v, %v; want %v", again, second, err, config)
-		}
-	})
-}
 
 func TestEmptyListIsError(t *testing.T) {
 	for name, s := range map[string]resolver.State{
@@ -123,27 +62,16 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 }
 
 // Attributes.Equal panics if an attribute cannot be compared. The policy must recover from this.
-func TestIncomparableAttribute(t *testing.T) {
-	type key struct{}
-	s := endpoints("a")
-	s.Attributes = s.Attributes.WithValue(key{}, []string{"x"})
-	if healthEnabled(s) {
-		t.Error("the state counts as marked")
-	}
-	if !healthEnabled(stateattr.EnableHealthListener(s)) {
-		t.Error("stateattr's mark is not detected")
-	}
-}
-
 func TestHealthListenerAttributes(t *testing.T) {
 	type key struct{}
-	other := endpoints("a")
+	other, incomparable := endpoints("a"), endpoints("a")
 	other.Attributes = other.Attributes.WithValue(key{}, 1)
+	incomparable.Attributes = incomparable.Attributes.WithValue(key{}, []string{"x"})
 	for _, c := range []struct {
 		state resolver.State
 		want  bool
 	}{
-		{endpoints("a"), false}, {other, false},
+		{endpoints("a"), false}, {other, false}, {incomparable, false}, {stateattr.EnableHealthListener(incomparable), true},
 		{stateattr.EnableHealthListener(endpoints("a")), true}, {stateattr.EnableHealthListener(other), true},
 		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
 	} {

@@ -100,30 +100,3 @@ func TestPoliciesRunNoGoroutines(t *testing.T) {
 		p.Close()
 	}
 }
-
-func BenchmarkBringUp(b *testing.B) {
-	for _, name := range []string{Name, grpcpickfirst.Name} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			sinks, states := newSinks(b.N)
-			b.ResetTimer()
-			bringUp(balancer.Get(name), sinks, states)
-		})
-	}
-}
-
-// BenchmarkIdenticalUpdate measures an update that repeats the last update. Most updates do not
-// change most endpoints.
-func BenchmarkIdenticalUpdate(b *testing.B) {
-	for _, name := range []string{Name, grpcpickfirst.Name} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			sinks, states := newSinks(1)
-			states[0] = grpcpickfirst.EnableHealthListener(states[0])
-			policy := bringUp(balancer.Get(name), sinks, states)[0]
-			for b.Loop() {
-				policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: states[0]})
-			}
-		})
-	}
-}

@@ -68,15 +68,6 @@ func buildRefusing(t *testing.T) (*refusingChannel, balancer.Balancer) {
 	return cc, p
 }
 
-func TestRefusedSubchannelIsFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc, p := buildRefusing(t)
-		update(t, p, endpoints("a", "b"))
-		synctest.Wait()
-		wantState(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
-	})
-}
-
 // The list changes while an address is in backoff after NewSubConn has failed. The backoff must
 // continue. Other addresses must not get one.
 func TestRefusalBackoffStaysWithAddress(t *testing.T) {
@@ -158,25 +149,6 @@ func TestUpdateBeforeRefusalIsHandled(t *testing.T) {
 		if n := len(cc.attemptsTo("a")); n != 2 {
 			t.Errorf("a was tried %d times, want twice", n)
 		}
-	})
-}
-
-func TestRefusedForSomeAddresses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc, p := buildRefusing(t)
-		cc.accept(oneOf("b"))
-		update(t, p, endpoints("a", "b", "c"))
-		synctest.Wait()
-		wantState(t, &cc.ClientConn, connectivity.Connecting, "queue")
-		cc.SubConn("b").Report(connectivity.Connecting, nil)
-		cc.SubConn("b").Report(connectivity.Ready, nil)
-		wantState(t, &cc.ClientConn, connectivity.Ready, "b")
-		cc.accept(oneOf("a"))
-		cc.SubConn("b").Report(connectivity.Idle, nil)
-		p.ExitIdle()
-		wantState(t, &cc.ClientConn, connectivity.Connecting, "queue")
-		cc.SubConn("a").Report(connectivity.Ready, nil)
-		wantState(t, &cc.ClientConn, connectivity.Ready, "a")
 	})
 }
 

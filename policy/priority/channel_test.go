@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	_ "google.golang.org/grpc/balancer/roundrobin" // registers round_robin
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 type network struct {
@@ -142,8 +144,11 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
 // While the picker fails, wait-for-ready calls must wait. Other calls must fail with UNAVAILABLE
-// and the reason.
+// and the reason. So it is if the resolver or a child fails with a status error.
 func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
+	balancer.Register(&lbtest.StubBuilder{PolicyName: "priority_refusing", OnUpdate: func(*lbtest.Stub, balancer.ClientConnState) error {
+		return status.Error(codes.InvalidArgument, "bad endpoints")
+	}})
 	for name, test := range map[string]struct {
 		fail  func(*channel)
 		after time.Duration
@@ -174,10 +179,17 @@ func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
 		"resolver error": {
 			func(c *channel) {
 				c.update(`{}`)
-				c.resolver.CC().ReportError(errors.New("no such host"))
+				c.resolver.CC().ReportError(status.Error(codes.NotFound, "no such host"))
 			},
 			0,
-			`priority: the resolver failed: no such host`,
+			`priority: the resolver failed: `,
+		},
+		"refused update": {
+			func(c *channel) {
+				c.update(`{"children": {"p0": {"config": [{"priority_refusing": {}}]}}, "priorities": ["p0"]}`)
+			},
+			0,
+			`bad endpoints`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,59 +1,38 @@
 package priority
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+var logged = testlog.Capture()
 
-var logged logs
-
-func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(&logged, io.Discard, io.Discard)) }
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var lines []string
-	for line := range strings.Lines(l.buf.String()) {
-		head, text, ok := strings.Cut(line, ": [understudy] priority: ")
-		if ok {
+func takeLogged() (lines []string) {
+	for line := range strings.Lines(logged.Take()) {
+		if head, text, ok := strings.Cut(line, ": [understudy] priority: "); ok {
 			lines = append(lines, head[strings.LastIndex(head, " ")+1:]+" "+strings.TrimSpace(text))
 		}
 	}
-	l.buf.Reset()
 	return lines
 }
 
 func wantLog(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if got := logged.take(); !slices.Equal(got, want) {
+	if got := takeLogged(); !slices.Equal(got, want) {
 		t.Errorf("logged\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
@@ -73,7 +52,7 @@ var (
 // connections, but only if it does not come back within a second.
 func TestLostConnectionsLogReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logged.take()
+		takeLogged()
 		r := newRecorder()
 		m := &lbtest.Recorder{}
 		r.Recorder = m
@@ -97,7 +76,7 @@ func TestLostConnectionsLogReason(t *testing.T) {
 
 func TestFailoversAreLoggedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logged.take()
+		takeLogged()
 		r := newRecorder()
 		m := &lbtest.Recorder{}
 		r.Recorder = m
@@ -136,7 +115,7 @@ func TestRefusedUpdatesAreLogged(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
 		r.Script(map[string][]scenario.Reaction{"p0": {{Err: errors.New("bad")}}})
-		logged.take()
+		takeLogged()
 		r.Update(update("p0"))
 		wantLog(t, `WARNING child "p0" refused its update and counts as failed: bad`,
 			`WARNING lbtest:///target: no priority can take calls: p0: refused its update: bad`)
@@ -155,7 +134,7 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 		u := update("p0")
 		u.Endpoints = []scenario.Endpoint{{Address: "10.0.0.1:80", Path: []string{"p0"}}, {Address: "10.0.0.2:80"}, {Address: "10.0.0.3:80", Path: []string{"p1"}}}
 		want := `WARNING lbtest:///target: 2 of 3 endpoints belong to no child and get no calls, the first is [{Addr: "10.0.0.2:80", ServerName: "", }] with the path []`
-		logged.take()
+		takeLogged()
 		r.Update(u)
 		wantLog(t, want)
 		r.Update(u)
@@ -167,36 +146,6 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 		r.Update(u)
 		wantLog(t, want)
 	})
-}
-
-func TestUpdateReturnsChildrensErrors(t *testing.T) {
-	bad := errors.New("no good")
-	for name, test := range map[string]struct {
-		p0, p1 error
-		want   string
-		target error
-	}{
-		"one":            {p0: bad, want: `priority: child "p0" refused its update: no good`, target: bad},
-		"two":            {p0: bad, p1: bad, want: `priority: child "p0" refused its update: no good (and 1 more)`, target: bad},
-		"another first":  {p0: balancer.ErrBadResolverState, p1: bad, want: `priority: child "p1" refused its update: no good (and 1 more)`, target: bad},
-		"resolver state": {p0: balancer.ErrBadResolverState, p1: balancer.ErrBadResolverState, want: balancer.ErrBadResolverState.Error(), target: balancer.ErrBadResolverState},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRecorder()
-			defer r.Close()
-			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: failed}}})
-			r.Update(update("p0", "p1"))
-			synctest.Wait()
-			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed, Err: test.p0}}, "p1": {{Report: failed, Err: test.p1}}})
-			err := r.policy.UpdateClientConnState(r.state(update("p0", "p1")))
-			if err == nil || err.Error() != test.want || !errors.Is(err, test.target) {
-				t.Errorf("%s: error = %v, want %s", name, err, test.want)
-			}
-			if (err == balancer.ErrBadResolverState) != (test.target == balancer.ErrBadResolverState) {
-				t.Errorf("%s: error = %v; it must equal ErrBadResolverState only if that is wanted", name, err)
-			}
-		})
-	}
 }
 
 // A configuration of another type must be rejected. If there was no valid configuration before,
@@ -230,7 +179,7 @@ func TestUpdateWithoutAConfiguration(t *testing.T) {
 // An update that changes the order of the priorities is neither a failover nor a failback.
 func TestSwappedPrioritiesLogMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logged.take()
+		takeLogged()
 		r := newRecorder()
 		standby := func(priorities ...string) scenario.Update {
 			u := update(priorities...)
@@ -249,7 +198,7 @@ func TestSwappedPrioritiesLogMove(t *testing.T) {
 // An update may end the connections of a priority, for example if its locality has another name.
 func TestUpdateThatEndsConnectionsLogsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logged.take()
+		takeLogged()
 		r := newRecorder()
 		u := update("p0", "p1")
 		u.Config.WarmStandby, u.Config.Overflow = 1, true

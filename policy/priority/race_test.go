@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
@@ -149,36 +147,6 @@ func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	return balancer.ClientConnState{BalancerConfig: c}
 }
 
-func TestCloseRacesWithTimers(t *testing.T) {
-	for range 50 {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRecorder()
-			u := update("p0", "p1")
-			u.Config.ChildRetention = 10 * time.Second
-			r.Update(u)
-			r.Report("p0", failed)
-			r.Report("p1", ready)
-			r.Report("p0", ready)
-			r.Take()
-			go func() {
-				r.Advance(10 * time.Second)
-				r.Close()
-				r.write("closed")
-			}()
-			r.Advance(11 * time.Second)
-			got := r.Take()
-			for i, line := range got {
-				if line == "closed" && i != len(got)-1 {
-					t.Errorf("after Close: %q", got[i+1:])
-				}
-			}
-			if len(r.children) > 0 {
-				t.Errorf("%d children were not closed", len(r.children))
-			}
-		})
-	}
-}
-
 func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -193,59 +161,6 @@ func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
 		}
 		if got := r.Take(); len(got) > 0 {
 			t.Errorf("policy did %q, want nothing", got)
-		}
-	})
-}
-
-// An update replaces the policy of a child by a policy of another type.
-func TestGracefulSwitch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}
-		defer r.Close()
-		r.Update(update("p0"))
-		r.Report("p0", ready)
-		r.Take()
-		state := r.state(update("p0"))
-		state.BalancerConfig.(*lbconfig.Priority).Children["p0"] = lbconfig.PriorityChild{Config: lbconfig.Policy{Builder: other, Config: &lbtest.StubConfig{ID: "p0"}}}
-		if err := r.policy.UpdateClientConnState(state); err != nil {
-			t.Fatal(err)
-		}
-		other.Get("p0").Report(connectivity.Connecting, nil)
-		if got := fmt.Sprint(r.Take()); got != "[publish p0 READY]" {
-			t.Errorf("while the new one connects: %s, want the old one in use", got)
-		}
-		other.Get("p0").Report(connectivity.Ready, nil)
-		if got := fmt.Sprint(r.Take()); got != "[publish READY: picked p0 destroy p0]" {
-			t.Errorf("when the new one is READY: %s, want it in use and the old one destroyed", got)
-		}
-	})
-}
-
-// A timer fires while an event runs. Events that are already queued then stop and restart the
-// timer. The first firing must have no effect.
-func TestFailoverTimerStoppedWhileItFires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder()
-		defer r.Close()
-		r.Update(update("p0", "p1"))
-		r.Take()
-		release := make(chan struct{})
-		go shell.PolicyOf(r.policy).(*policy).Do(func() { <-release })
-		synctest.Wait()
-		r.Report("p0", ready)
-		r.Report("p0", connecting)
-		r.Advance(10 * time.Second)
-		close(release)
-		if got := fmt.Sprint(r.Take()); got != "[publish p0 CONNECTING]" {
-			t.Errorf("policy did %s, want no failover", got)
-		}
-		r.Advance(10*time.Second - 1)
-		if got := r.Take(); len(got) > 0 {
-			t.Errorf("policy did %q before the second timer fired", got)
-		}
-		r.Advance(1)
-		if got := fmt.Sprint(r.Take()); got != "[create p1 publish CONNECTING]" {
-			t.Errorf("policy did %s, want p1 created", got)
 		}
 	})
 }

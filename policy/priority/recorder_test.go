@@ -234,9 +234,9 @@ func (r *recorder) Take() []string {
 }
 
 func parse(raw string) *lbconfig.Priority {
-	c, err := parseConfig([]byte(raw))
+	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(raw))
 	if err != nil {
 		panic(err)
 	}
-	return c
+	return c.(*lbconfig.Priority)
 }

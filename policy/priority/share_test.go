@@ -19,6 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 // overflowing is a channel with overflow, whose priorities a and b are READY.
@@ -26,7 +27,7 @@ type overflowing struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	records logs
+	records testlog.Log
 }
 
 func newOverflowing(t *testing.T, metrics *lbtest.Recorder) *overflowing {
@@ -54,7 +55,7 @@ func newOverflowing(t *testing.T, metrics *lbtest.Recorder) *overflowing {
 		stubs.Get(name).Report(connectivity.Ready, nil)
 		synctest.Wait()
 	}
-	logged.take()
+	takeLogged()
 	return o
 }
 
@@ -94,10 +95,7 @@ func (o *overflowing) grow(priority int, duration time.Duration) {
 func (o *overflowing) wantRecords(want ...string) {
 	o.t.Helper()
 	synctest.Wait()
-	o.records.mu.Lock()
-	defer o.records.mu.Unlock()
-	got := strings.FieldsFunc(o.records.buf.String(), func(r rune) bool { return r == '\n' })
-	o.records.buf.Reset()
+	got := strings.FieldsFunc(o.records.Take(), func(r rune) bool { return r == '\n' })
 	if !slices.Equal(got, want) {
 		o.t.Errorf("the Logger got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
@@ -150,12 +148,12 @@ func TestOscillationIsNotLogged(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		synctest.Wait()
-		if lines := logged.take(); len(lines) < 10 || len(lines) > 22 {
+		if lines := takeLogged(); len(lines) < 10 || len(lines) > 22 {
 			t.Errorf("in 100 s, %d records are logged, want two each 10 s:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if lines := logged.take(); len(lines) > 1 {
+		if lines := takeLogged(); len(lines) > 1 {
 			t.Errorf("20 s later, these are logged: %q", lines)
 		}
 	})
@@ -171,7 +169,7 @@ func TestShedCallsAreLogged(t *testing.T) {
 			cutOnce(s, now)
 			s.SetLast(now, true)
 		})
-		logged.take()
+		takeLogged()
 		o.wantRecords(`msg=share priority="p0 a" share=0.7 reason=full`, `msg=share priority="p1 b" share=0.7 reason=full`)
 		refused := 0
 		for range 25 {

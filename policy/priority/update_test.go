@@ -52,7 +52,7 @@ func TestNewChildThatFailsIsNotFailover(t *testing.T) {
 		r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: ready}}})
 		r.Update(update("p1"))
 		r.Take()
-		logged.take()
+		takeLogged()
 		r.Update(update("p0", "p1"))
 		if got, want := r.Take(), []string{"update p1", "create p0", "publish p1 READY"}; !slices.Equal(got, want) {
 			t.Errorf("policy did %q, want %q", got, want)
@@ -139,57 +139,6 @@ func TestCallErrorsHaveCurrentReasons(t *testing.T) {
 	})
 }
 
-func TestReportsAreProcessedInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		var b *lbtest.StubBuilder
-		b, p, update := stubs(cc, func(s *lbtest.Stub, ccs balancer.ClientConnState) error {
-			switch {
-			case s.Updates() == 1 || s.ID() == "b" && s.Updates() == 2:
-			case s.ID() == "a":
-				b.Get("b").Report(connectivity.TransientFailure, errors.New("old"))
-			default:
-				s.Report(connectivity.Ready, nil)
-			}
-			return nil
-		})
-		defer p.Close()
-		if err := update("b", "a"); err != nil {
-			t.Fatal(err)
-		}
-		b.Get("b").Report(connectivity.TransientFailure, errors.New("older"))
-		synctest.Wait()
-		if err := update("b", "a"); err != nil {
-			t.Fatal(err)
-		}
-		if err := update("b", "a"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if got := lbtest.Pick(cc.State()); got != "b" {
-			t.Errorf("calls get %q in %v, want b", got, cc.State().ConnectivityState)
-		}
-	})
-}
-
-func TestReportsFromOtherGoroutines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		_, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			go s.Report(connectivity.Ready, nil)
-			return nil
-		})
-		defer p.Close()
-		if err := update("a", "b"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if got := lbtest.Pick(cc.State()); got != "a" {
-			t.Errorf("calls get %q, want a", got)
-		}
-	})
-}
-
 // One priority policy is the child of another. The update of the inner policy must not return an
 // error while one of its children can still connect.
 func TestConnectingInnerPolicyHasNotFailed(t *testing.T) {
@@ -232,7 +181,7 @@ func TestErrorsAreReadWithoutPick(t *testing.T) {
 		r.Update(update("p0", "p1"))
 		picks := 0
 		foreign := balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: pickCounter{&picks}}
-		logged.take()
+		takeLogged()
 		r.child("p0").cc.UpdateState(foreign)
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is CONNECTING, after 0 ms: p0: TRANSIENT_FAILURE`)
 		r.Report("p0", scenario.Report{State: core.Ready})

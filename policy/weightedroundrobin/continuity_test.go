@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
@@ -149,25 +148,6 @@ func (f *fleet) addExpected(want map[string]float64) {
 	}
 }
 
-func TestFirstPickerMatchesOracle(t *testing.T) {
-	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
-		for seed := range uint64(20) {
-			leaf, builder := stubLeaf("wrr_first")
-			runWith(t, builder, func(h *harness) {
-				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 3)), config, 2+int(seed))
-				o := newOracle()
-				o.update(h.inner())
-				state := h.cc.State()
-				for i := range 2000 {
-					if got, want := lbtest.Pick(state), o.pick(); got != want {
-						t.Fatalf("%s: pick %d of %v = %s, want %s", config, i, f.list, got, want)
-					}
-				}
-			})
-		}
-	}
-}
-
 // The picker of a single READY child has no scheduler. The child must nevertheless keep its
 // position in the sequence.
 func TestPositionOfOnlyReadyEndpoint(t *testing.T) {
@@ -181,36 +161,6 @@ func TestPositionOfOnlyReadyEndpoint(t *testing.T) {
 			h.ready("b")
 			h.wantPicks(want)
 		})
-	}
-}
-
-// After each change, the number of picks of an endpoint must not differ from the oracle's by more
-// than one.
-func TestChangesMatchOracle(t *testing.T) {
-	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
-		for seed := range uint64(10) {
-			leaf, builder := stubLeaf("wrr_changes")
-			runWith(t, builder, func(h *harness) {
-				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
-				o := newOracle()
-				h.cc.OnUpdate(func(s balancer.State) { o.update(h.inner()) })
-				f.sendUpdate()
-				differences := map[string]int{}
-				for i := range 200 {
-					patterns["everything"](f)
-					state := h.cc.State()
-					for range f.random.IntN(6) {
-						differences[lbtest.Pick(state)]++
-						differences[o.pick()]--
-					}
-					for name, n := range differences {
-						if n < -1 || n > 1 {
-							t.Fatalf("%s, seed %d, change %d: %s is %d picks off", config, seed, i, name, n)
-						}
-					}
-				}
-			})
-		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	h.t.Helper()
 	ccs := balancer.ClientConnState{ResolverState: state}
 	if config != "" {
-		c, err := parseConfig([]byte(config))
+		c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(config))
 		if err != nil {
 			h.t.Fatal(err)
 		}

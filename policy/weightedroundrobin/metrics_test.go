@@ -1,8 +1,6 @@
 package weightedroundrobin
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -72,40 +69,6 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		other.updateLabels("p0", "a") // endpoints of the other channel in p0; they must not count for this channel
 		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
-		synctest.Wait()
-		m.wantMetrics(map[string]int64{})
-	})
-}
-
-func TestEndpointsAreExportedByFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMetered(t, &lbtest.Recorder{})
-		m.updateLabels("p0", "a b c")
-		want := func(counts map[string]int64) {
-			t.Helper()
-			full := make(map[string]int64)
-			for failure, n := range counts {
-				full["understudy.endpoints p0 us-east TRANSIENT_FAILURE "+failure] = n
-			}
-			m.wantMetrics(full)
-		}
-		m.report(connectivity.TransientFailure, "a", "b", "c")
-		want(map[string]int64{"other": 3})
-		// An endpoint that has failed stays in TRANSIENT_FAILURE while it connects again.
-		m.report(connectivity.Idle, "a", "b")
-		m.report(connectivity.Connecting, "a", "b")
-		m.cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("authentication handshake failed: tls: failed to verify certificate"))
-		m.cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("remote error: tls: bad certificate"))
-		synctest.Wait()
-		want(map[string]int64{"other": 1, "tls": 2})
-		m.updateLabels("p0", "b c")
-		want(map[string]int64{"other": 1, "tls": 1})
-		m.ready("b")
-		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east TRANSIENT_FAILURE other": 1, "understudy.endpoints p0 us-east READY": 1})
-		m.cc.SubConn("b").ReportHealth(connectivity.TransientFailure, fmt.Errorf("outlier_detection: %w", shell.ErrEjected))
-		synctest.Wait()
-		want(map[string]int64{"other": 1, "ejected": 1})
-		m.policy.Close()
 		synctest.Wait()
 		m.wantMetrics(map[string]int64{})
 	})

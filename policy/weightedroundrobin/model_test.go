@@ -90,18 +90,3 @@ func checkState(h *harness, children map[string]connectivity.State) {
 		}
 	}
 }
-
-func TestPicksDoNotAllocate(t *testing.T) {
-	for _, list := range []string{"a", "a:1 b:2 c:3"} {
-		run(t, func(h *harness) {
-			h.update("", list)
-			for _, sc := range h.cc.LiveSubConns() {
-				h.ready(sc.Addresses[0].Addr)
-			}
-			picker := h.cc.State().Picker
-			if n := testing.AllocsPerRun(1000, func() { picker.Pick(balancer.PickInfo{}) }); n != 0 {
-				t.Errorf("%q: %v allocations a pick", list, n)
-			}
-		})
-	}
-}

@@ -52,18 +52,6 @@ func TestTiesDoNotDrift(t *testing.T) {
 	})
 }
 
-// Between two picks of a there are 4,294,967,294 picks of b.
-func TestExtremeWeights(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a:1 b:4294967294")
-		h.ready("a", "b")
-		const n = 100_000
-		if got := h.picks(n); got != strings.Repeat("b", n) {
-			t.Error("the endpoint with weight 1 was picked")
-		}
-	})
-}
-
 // "We'd like to udpate EDF priority queue so that new weights applied immediately even endpoints
 // list is not changed." (gRFC A34)
 func TestWeightChangeAppliesImmediately(t *testing.T) {

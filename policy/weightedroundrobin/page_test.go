@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
@@ -113,19 +112,6 @@ func TestCloseReleasesEverything(t *testing.T) {
 			}
 		}
 	})
-}
-
-// If all endpoints have failed, the error of a call says how many there are.
-func TestErrorOfCallCountsEndpoints(t *testing.T) {
-	for list, want := range map[string]string{"a": "a is down", "a b": "all 2 endpoints failed, one of them with: ", "a b c": "all 3 endpoints failed, one of them with: "} {
-		run(t, func(h *harness) {
-			h.update("", list)
-			h.report(connectivity.TransientFailure, strings.Fields(list)...)
-			if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, want) || strings.Contains(got, "all 1") {
-				t.Errorf("%s: a call gets %q, want %q in it", list, got, want)
-			}
-		})
-	}
 }
 
 // A child always gets its current endpoint, also if only the weight changed before. An endpoint

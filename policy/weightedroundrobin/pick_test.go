@@ -56,18 +56,3 @@ func TestPickWithMetricsDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkPick(b *testing.B) {
-	for _, test := range pickCases {
-		b.Run(test.name, func(b *testing.B) {
-			picker := readyPicker(b, test.endpoints, test.exported)
-			b.ReportAllocs()
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					picker.Pick(balancer.PickInfo{})
-				}
-			})
-		})
-	}
-}

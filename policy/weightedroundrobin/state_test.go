@@ -1,7 +1,6 @@
 package weightedroundrobin
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,28 +8,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-
-	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
-
-func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a b")
-		h.wantState(connectivity.Connecting, "queue")
-		h.report(connectivity.TransientFailure, "a")
-		h.wantState(connectivity.Connecting, "queue")
-		h.report(connectivity.TransientFailure, "b")
-		h.wantState(connectivity.TransientFailure, "fail: a is down")
-		h.report(connectivity.Idle, "b")
-		h.report(connectivity.Connecting, "b")
-		h.wantState(connectivity.TransientFailure, "fail: a is down") // after a failure, CONNECTING is ignored (gRFC A62)
-		h.ready("a")
-		h.wantState(connectivity.Ready, "a")
-		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
-		h.report(connectivity.Idle, "a")
-		h.wantState(connectivity.Connecting, "queue")
-	})
-}
 
 // A child that loses its connection is reconnected at once. The policy must not publish IDLE.
 func TestLostConnectionReconnectsImmediately(t *testing.T) {
@@ -70,17 +48,6 @@ func TestErrorStaysThatOfFirstFailedChild(t *testing.T) {
 	})
 }
 
-func TestFirstReadyIsPublishedImmediately(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a b")
-		h.ready("b")
-		h.wantState(connectivity.Ready, "b")
-		if h.cc.State().Picker.(*weighted.Picker).Len() != 1 {
-			t.Errorf("the picker of one endpoint is a %T, want no scheduler", h.cc.State().Picker)
-		}
-	})
-}
-
 func TestNoEndpoints(t *testing.T) {
 	const want = "fail: weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy"
 	for _, before := range []string{"", "a b"} {
@@ -115,28 +82,6 @@ func TestEndpointWithoutAddressesIsIgnored(t *testing.T) {
 		if err := h.updateWith("", resolver.State{Endpoints: es[1:]}); err != balancer.ErrBadResolverState {
 			t.Errorf("error = %v, want ErrBadResolverState", err)
 		}
-	})
-}
-
-func TestResolverErrorWithoutChildren(t *testing.T) {
-	const want = "fail: weighted_round_robin: the resolver failed: no such host"
-	run(t, func(h *harness) {
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		h.wantState(connectivity.TransientFailure, want)
-		h.update("", "a")
-		h.wantState(connectivity.Connecting, "queue")
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		h.wantState(connectivity.Connecting, "queue")
-		h.ready("a")
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		h.wantState(connectivity.Ready, "a")
-		h.updateWith("", resolver.State{})
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		h.wantState(connectivity.TransientFailure, want)
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -32,13 +32,13 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-func (h *harness) configure(weights map[string]string, options string) *lbconfig.WeightedTarget {
+func (h *harness) configure(weights map[string]string, options string) serviceconfig.LoadBalancingConfig {
 	h.t.Helper()
 	var targets []string
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
 		targets = append(targets, fmt.Sprintf(`%q: {"weight": %s, "childPolicy": [{%q: {"id": %q}}]}`, name, weights[name], h.builder.PolicyName, name))
 	}
-	c, err := parseConfig([]byte(fmt.Sprintf(`{"targets": {%s}%s}`, strings.Join(targets, ","), options)))
+	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(fmt.Appendf(nil, `{"targets": {%s}%s}`, strings.Join(targets, ","), options))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -53,32 +53,26 @@ func writeClusters(t *testing.T, path string, list ...string) {
 // go to the first cluster in the aggregate that has a reachable endpoint.
 func TestAggregateAgainstServe(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
-		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
-		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop?cds=true") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			near, far, backup := backend(t), backend(t), backend(t)
-			_, port, _ := net.SplitHostPort(backup)
-			path := filepath.Join(t.TempDir(), "shop.yaml")
-			last := []string{aggregate("rest", "far", "backup"), logical("backup", "localhost:"+port)}
-			shop := aggregate("shop", "near", "rest")
-			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
-			p := serve(t, "127.0.0.1:0", path)
-			conn := open(t, p.address)
-			callUntil(t, conn, near)
-			if got := callN(t, conn, 20); got[near] != 20 {
-				t.Errorf("20 calls were answered by %v, want the first cluster", got)
-			}
-			writeClusters(t, path, append(last, shop, static("near", given.Address(t)), static("far", far))...)
-			callUntil(t, conn, far)
-			writeClusters(t, path, append(last, shop, static("near", given.Address(t)), static("far", given.Address(t)))...)
-			callUntil(t, conn, net.JoinHostPort("127.0.0.1", port)) // the endpoint of the third cluster
-			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
-			callUntil(t, conn, near)
-			writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)
-			callUntil(t, conn, far)
-		})
-	}
+	withBoth(t, "?cds=true", func(t *testing.T, open func(address string) *grpc.ClientConn) {
+		near, far, backup := backend(t), backend(t), backend(t)
+		_, port, _ := net.SplitHostPort(backup)
+		path := filepath.Join(t.TempDir(), "shop.yaml")
+		last := []string{aggregate("rest", "far", "backup"), logical("backup", "localhost:"+port)}
+		shop := aggregate("shop", "near", "rest")
+		writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
+		p := serve(t, "127.0.0.1:0", path)
+		conn := open(p.address)
+		callUntil(t, conn, near)
+		if got := callN(t, conn, 20); got[near] != 20 {
+			t.Errorf("20 calls were answered by %v, want the first cluster", got)
+		}
+		writeClusters(t, path, append(last, shop, static("near", given.Address(t)), static("far", far))...)
+		callUntil(t, conn, far)
+		writeClusters(t, path, append(last, shop, static("near", given.Address(t)), static("far", given.Address(t)))...)
+		callUntil(t, conn, net.JoinHostPort("127.0.0.1", port)) // the endpoint of the third cluster
+		writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
+		callUntil(t, conn, near)
+		writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)
+		callUntil(t, conn, far)
+	})
 }

@@ -2,9 +2,7 @@ package interop
 
 import (
 	"net"
-	"path/filepath"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -19,48 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
-
-func TestOurChannelAgainstServe(t *testing.T) {
-	t.Parallel()
-	a, b := backend(t), backend(t)
-	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, fileEndpoint{a, 3}, fileEndpoint{b, 1})
-	p := serve(t, "127.0.0.1:0", path)
-	conn := dial(t, "eds://"+p.address+"/payments")
-	callUntil(t, conn, a)
-	callUntil(t, conn, b)
-	if got := callN(t, conn, 400); got[a] != 300 || got[b] != 100 {
-		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
-	}
-	write(t, path, fileEndpoint{b, 1})
-	callUntil(t, conn, b)
-	for end := time.Now().Add(timeout); callN(t, conn, 10)[a] > 0; {
-		if time.Now().After(end) {
-			t.Fatal("calls still go to an endpoint that was removed")
-		}
-	}
-}
-
-// The management server is killed while a client makes calls. No call may fail. When the server has
-// restarted, changes must reach the client.
-func TestManagementServerIsKilled(t *testing.T) {
-	t.Parallel()
-	a, b := backend(t), backend(t)
-	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, fileEndpoint{a, 0})
-	p := serve(t, given.Address(t), path)
-	conn := dial(t, "eds://"+p.address+"/payments")
-	stop := traffic(t, conn, 4)
-	callUntil(t, conn, a)
-	p.kill()
-	write(t, path, fileEndpoint{b, 0})
-	if got := callN(t, conn, 5000); got[a] != 5000 {
-		t.Errorf("5000 calls without a management server were answered by %v", got)
-	}
-	serve(t, p.address, path)
-	callUntil(t, conn, b)
-	t.Logf("none lost of %d calls", stop())
-}
 
 func managementServer(t *testing.T, cache cachev3.Cache) string {
 	t.Helper()

@@ -32,38 +32,32 @@ func failingBackend(t *testing.T) string {
 // eject a failing endpoint.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
-		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
-		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop?cds=true") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "shop.yaml")
-			cluster := "- name: shop\n" +
-				"  outlier_detection: {interval: 1s, max_ejection_percent: 40, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_minimum_hosts: 3, failure_percentage_request_volume: 5}\n" +
-				"  load_assignment: {endpoints: [{lb_endpoints: ["
-			for _, address := range []string{backend(t), backend(t), failingBackend(t)} {
-				cluster += "{" + endpointAt(address) + "}, "
+	withBoth(t, "?cds=true", func(t *testing.T, open func(address string) *grpc.ClientConn) {
+		path := filepath.Join(t.TempDir(), "shop.yaml")
+		cluster := "- name: shop\n" +
+			"  outlier_detection: {interval: 1s, max_ejection_percent: 40, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_minimum_hosts: 3, failure_percentage_request_volume: 5}\n" +
+			"  load_assignment: {endpoints: [{lb_endpoints: ["
+		for _, address := range []string{backend(t), backend(t), failingBackend(t)} {
+			cluster += "{" + endpointAt(address) + "}, "
+		}
+		writeClusters(t, path, cluster+"]}]}\n")
+		conn := open(serve(t, "127.0.0.1:0", path).address)
+		failed, succeeded := 0, 0
+		begin := time.Now()
+		for succeeded < 300 {
+			_, err := call(conn)
+			if succeeded++; err != nil {
+				failed, succeeded = failed+1, 0
 			}
-			writeClusters(t, path, cluster+"]}]}\n")
-			conn := open(t, serve(t, "127.0.0.1:0", path).address)
-			failed, succeeded := 0, 0
-			begin := time.Now()
-			for succeeded < 300 {
-				_, err := call(conn)
-				if succeeded++; err != nil {
-					failed, succeeded = failed+1, 0
-				}
-				if err != nil && status.Code(err) != codes.Internal {
-					t.Fatal(err)
-				}
-				if time.Since(begin) > timeout {
-					t.Fatalf("%d calls failed within %v, and no 300 in a row succeeded", failed, timeout)
-				}
+			if err != nil && status.Code(err) != codes.Internal {
+				t.Fatal(err)
 			}
-			if failed == 0 {
-				t.Error("no call failed, want the failing endpoint to be used at first")
+			if time.Since(begin) > timeout {
+				t.Fatalf("%d calls failed within %v, and no 300 in a row succeeded", failed, timeout)
 			}
-		})
-	}
+		}
+		if failed == 0 {
+			t.Error("no call failed, want the failing endpoint to be used at first")
+		}
+	})
 }

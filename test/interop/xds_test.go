@@ -2,7 +2,6 @@ package interop
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -36,17 +35,16 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-func TestStockChannelAgainstServe(t *testing.T) {
-	t.Parallel()
-	a, b := backend(t), backend(t)
-	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, fileEndpoint{a, 0})
-	p := serve(t, "127.0.0.1:0", path, "--log-level", "debug")
-	conn := stockChannel(t, p.address, "payments")
-	if got := callN(t, conn, 10); got[a] != 10 {
-		t.Errorf("10 calls were answered by %v, want %s", got, a)
+// withBoth runs a test with gRPC-Go's own xDS client and with ours. open opens a channel to the
+// cluster shop of the server at address.
+func withBoth(t *testing.T, query string, test func(t *testing.T, open func(address string) *grpc.ClientConn)) {
+	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
+		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
+		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop"+query) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(address string) *grpc.ClientConn { return open(t, address) })
+		})
 	}
-	write(t, path, fileEndpoint{b, 0})
-	callUntil(t, conn, b)
-	p.wait(t, "client ACK")
 }

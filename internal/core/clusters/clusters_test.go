@@ -116,24 +116,6 @@ func TestTooDeepOnFirstPath(t *testing.T) {
 	}
 }
 
-// The path that is visited first is too long to reach the cluster deep. It must be listed
-// nevertheless, because a shorter path to it is visited later.
-func TestTooDeepOnFirstPathToAncestor(t *testing.T) {
-	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
-	for n := 2; n < 14; n++ {
-		graph[fmt.Sprintf("c%d", n)] = Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
-	}
-	graph["c14"] = Cluster{Children: []string{"x"}}
-	list, _ := Resolve("first", func(name string) Cluster { return graph[name] })
-	var got []string
-	for _, e := range list {
-		got = append(got, fmt.Sprint(e.Name, " ", e.Err))
-	}
-	if want := "deep <nil>, leaf <nil>"; strings.Join(got, ", ") != want {
-		t.Errorf("list %q, want %s", got, want)
-	}
-}
-
 func TestWidth(t *testing.T) {
 	var children []string
 	for i := range 10_000 {

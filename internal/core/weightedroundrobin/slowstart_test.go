@@ -25,12 +25,16 @@ func TestSlowStartFactor(t *testing.T) {
 		{60 * time.Second, 1, 10, 59 * time.Second, 59.0 / 60},
 		{60 * time.Second, 0.5, 10, 60 * time.Second, 1},
 		{60 * time.Second, 1, 100, 0, 1},
+		{1, 1, 10, 0, 1},
 		{time.Second / 2, 1, 10, 0, 1}, // the minimum of one second is longer than the window
 	}
 	for _, test := range tests {
 		s := SlowStart{Window: test.window, Aggression: test.aggression, MinWeightPercent: test.percent}
 		if got := s.Factor(test.ready); math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("%+v: factor = %v, want %v", test, got, test.want)
+		}
+		if s.Step() <= 0 {
+			t.Errorf("%+v: step %v, want a positive duration", test, s.Step())
 		}
 	}
 }

@@ -91,27 +91,6 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 	})
 }
 
-func TestConnectedIsCountedOnce(t *testing.T) {
-	for range 50 {
-		synctest.Test(t, func(t *testing.T) {
-			m := startManager(t, func(s *adstest.Stream) error {
-				return errors.Join(s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
-			})
-			g := new(gauge)
-			cancel := Watch(m.serverConfig(), Endpoints, "a", new(recordingWatcher), g)
-			sleep(time.Minute)
-			if got := g.value.Load(); got != 1 {
-				t.Errorf("%d streams are connected, want 1", got)
-			}
-			cancel()
-			synctest.Wait()
-			if got := g.value.Load(); got != 0 {
-				t.Errorf("%d streams are connected after the end, want 0", got)
-			}
-		})
-	}
-}
-
 type gauge struct {
 	estats.UnimplementedMetricsRecorder
 	value atomic.Int64
@@ -212,15 +191,5 @@ func TestResourcesSurviveLostStream(t *testing.T) {
 		sleep(144 * time.Second)
 		expect(t, "a", a.take(), "a:2")
 		expect(t, "late", late.take(), "a:2")
-	})
-}
-
-func TestUnreachableServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := startManager(t, (*adstest.Stream).Drain)
-		m.stop()
-		a, cancel := m.watch("a")
-		defer cancel()
-		expect(t, "a", a.take(), "connection refused")
 	})
 }

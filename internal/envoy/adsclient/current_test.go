@@ -45,26 +45,6 @@ func TestReturningServerThatResendsNothing(t *testing.T) {
 	})
 }
 
-// After an outage, the only server does not resend the resources that the client already has. The
-// client must nevertheless report the end of the outage.
-func TestOutageEndsWithoutResentResources(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := startManager(t, unchangedServer(1, 24*time.Hour))
-		a, stop := follow(false, m)
-		defer stop()
-		expect(t, "a", a.take(), "a:1")
-		m.stop()
-		sleep(time.Minute)
-		m.start()
-		sleep(reconnectTime)
-		expect(t, "a", a.take())
-		expectOutages(t, "a", a, "management server passthrough:///TestOutageEndsWithoutResentResources cannot be reached: connection refused", "")
-		if got := time.Since(LastMessage(m.serverConfig())); got != 0 {
-			t.Errorf("last message %v ago, want now", got)
-		}
-	})
-}
-
 // A server ends each stream after 30 minutes, to spread its clients. This must not count as a
 // failure (gRFC A57).
 func TestPeriodicStreamEndIsNoOutage(t *testing.T) {

@@ -2,38 +2,17 @@ package adsclient
 
 import (
 	"errors"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged lines
-
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
-func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
+var logged = testlog.CaptureWarnings()
 
 // A server ends each stream after a response. The client must open a new stream every second. A
 // resource that the server does not send must count as missing after missingAfter, although no
@@ -74,11 +53,11 @@ func TestUnknownTypeIsLoggedOnce(t *testing.T) {
 			}
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		})
-		before := logged.count(what)
+		before := logged.Count(what)
 		a, cancel := m.watch("a")
 		defer cancel()
 		expect(t, "a", a.take(), "a:1")
-		if got := logged.count(what) - before; got != 1 {
+		if got := logged.Count(what) - before; got != 1 {
 			t.Errorf("logged %d times, want once", got)
 		}
 	})

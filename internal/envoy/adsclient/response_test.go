@@ -1,7 +1,6 @@
 package adsclient
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
@@ -101,11 +99,11 @@ func TestWrappedResource(t *testing.T) {
 			return s.Drain()
 		})
 		const ttl = "TestWrappedResource gives resources a time to live, which has no effect"
-		before := logged.count(ttl)
+		before := logged.Count(ttl)
 		a, cancel := m.watch("a")
 		defer cancel()
 		expect(t, "a", a.take(), "a:1")
-		if got := logged.count(ttl) - before; got != 1 {
+		if got := logged.Count(ttl) - before; got != 1 {
 			t.Errorf("the time to live was logged %d times, want once", got)
 		}
 		sleep(time.Minute)
@@ -157,20 +155,4 @@ func TestUnchangedVersionIsNotDelivered(t *testing.T) {
 			t.Errorf("acknowledged %q, want all three", nonces)
 		}
 	})
-}
-
-func TestMailboxHoldsLatestRequest(t *testing.T) {
-	boxes := newMailboxes()
-	box := boxes[1]
-	for _, nonce := range []string{"1", "2", "3"} {
-		box.put(&ads.Request{Nonce: nonce})
-	}
-	if i, got := boxes.take(t.Context()); i != 1 || got.Nonce != "3" {
-		t.Errorf("sent the request with nonce %s, want the last", got.Nonce)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, got := boxes.take(ctx); got != nil {
-		t.Errorf("a request was sent twice: %v", got)
-	}
 }

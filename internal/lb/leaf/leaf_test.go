@@ -98,6 +98,11 @@ func TestEndpointsOfAnyPolicyAreShown(t *testing.T) {
 			h.report(connectivity.Ready, nil, "a", "b")
 			h.report(connectivity.TransientFailure, errors.New("tls: bad certificate"), "c")
 			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE tls": 1})
+			// An endpoint that has failed stays in TRANSIENT_FAILURE while it connects again.
+			h.report(connectivity.Idle, nil, "c")
+			h.report(connectivity.Connecting, nil, "c")
+			h.report(connectivity.TransientFailure, errors.New("refused"), "c")
+			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE other": 1})
 			for range 10 {
 				result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
 				if _, ours := result.SubConn.(*lbtest.SubConn); err != nil || !ours {
@@ -105,7 +110,7 @@ func TestEndpointsOfAnyPolicyAreShown(t *testing.T) {
 				}
 				result.Done(balancer.DoneInfo{})
 			}
-			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE tls": 1, "understudy.picks": 10})
+			h.wantMetrics(map[string]int64{"understudy.endpoints READY": 2, "understudy.endpoints TRANSIENT_FAILURE other": 1, "understudy.picks": 10})
 			time.Sleep(time.Second) // snapshots have a rate
 			synctest.Wait()
 			snapshot := h.policy.(shell.Watchable).Snapshot()
@@ -141,10 +146,15 @@ func TestFailureOfEndpointIsKnown(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	lbtest.CheckConfigErrors(t, newBuilder(Name), "endpoint_policy: ", map[string]string{
-		`{}`:                              "childPolicy: none given",
-		`{"childPolicy": [{"none": {}}]}`: `childPolicy: none of the policies is registered: "none"`,
-	})
+	for raw, want := range map[string]string{
+		`{}`:                              "endpoint_policy: childPolicy: none given",
+		`{"childPolicy": [{"none": {}}]}`: `endpoint_policy: childPolicy: none of the policies is registered: "none"`,
+	} {
+		config, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(raw))
+		if config != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, error %v, want %s", raw, config, err, want)
+		}
+	}
 }
 
 // A lazy policy connects to one endpoint at once, and again when it has lost its connections.

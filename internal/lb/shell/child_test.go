@@ -151,45 +151,45 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
-// The new policy refuses its first update and reports nothing. When the old policy is no longer
-// READY, calls must fail with the error of the new policy, instead of waiting.
-func TestSwitchToPolicyWithFailedUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
-		oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y", OnUpdate: fail}
-		p := newParent()
-		p.update(oldBuilder, "old")
-		oldBuilder.Get("old").Report(connectivity.Ready, nil)
-		if err := p.update(newBuilder, "new"); err == nil {
-			t.Error("the update did not return the new policy's error")
-		}
-		p.expectReports(t, "READY old")
-		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
-		p.expectReports(t, "TRANSIENT_FAILURE fail: no good")
-		newBuilder.Get("new").Report(connectivity.Ready, nil)
-		p.expectReports(t, "READY new")
-		p.serial.Do(p.child.Close)
-	})
-}
-
-// The new policy reports CONNECTING before it refuses its first update. When the old policy is no
-// longer READY, calls must fail with the error of the new policy.
-func TestSwitchToConnectingPolicyWithFailedUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			s.Report(connectivity.Connecting, nil)
-			return errors.New("no good")
-		}
-		oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y", OnUpdate: fail}
-		p := newParent()
-		p.update(oldBuilder, "old")
-		oldBuilder.Get("old").Report(connectivity.Ready, nil)
-		p.update(newBuilder, "new")
-		p.expectReports(t, "READY old")
-		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
-		p.expectReports(t, "TRANSIENT_FAILURE fail: no good")
-		p.serial.Do(p.child.Close)
-	})
+// The new policy refuses its first update. When the old policy is no longer READY, calls must fail
+// with the error of the new policy, instead of waiting, unless it has accepted another update since.
+func TestSwitchToPolicyThatRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		reports, accepts bool
+		want             string
+	}{
+		"and reports nothing":                {false, false, "TRANSIENT_FAILURE fail: no good"},
+		"after CONNECTING":                   {true, false, "TRANSIENT_FAILURE fail: no good"},
+		"and then accepts":                   {false, true, "CONNECTING queue"},
+		"after CONNECTING, and then accepts": {true, true, "CONNECTING queue"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			refusal := errors.New("no good")
+			oldBuilder := &lbtest.StubBuilder{PolicyName: "x"}
+			newBuilder := &lbtest.StubBuilder{PolicyName: "y", OnUpdate: func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+				if test.reports {
+					s.Report(connectivity.Connecting, nil)
+				}
+				return refusal
+			}}
+			p := newParent()
+			p.update(oldBuilder, "old")
+			oldBuilder.Get("old").Report(connectivity.Ready, nil)
+			if err := p.update(newBuilder, "new"); err == nil {
+				t.Errorf("%s: the update did not return the new policy's error", name)
+			}
+			if test.accepts {
+				refusal = nil
+				p.update(newBuilder, "new")
+			}
+			p.expectReports(t, "READY old")
+			oldBuilder.Get("old").Report(connectivity.Connecting, nil)
+			p.expectReports(t, test.want)
+			newBuilder.Get("new").Report(connectivity.Ready, nil)
+			p.expectReports(t, "READY new")
+			p.serial.Do(p.child.Close)
+		})
+	}
 }
 
 // The type of the policy changes again while the second policy is connecting. The third policy must
@@ -276,26 +276,6 @@ func TestFailedRemovesStatus(t *testing.T) {
 	if _, ok := status.FromError(err); ok || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("calls get %#v, want a plain error with the text", err)
 	}
-}
-
-// A new policy refuses one update and accepts the next update. It must then count as connecting,
-// not as failed.
-func TestSwitchToPolicyWithEarlierFailedUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		err := errors.New("no good")
-		oldBuilder := &lbtest.StubBuilder{PolicyName: "x"}
-		newBuilder := &lbtest.StubBuilder{PolicyName: "y", OnUpdate: func(*lbtest.Stub, balancer.ClientConnState) error { return err }}
-		p := newParent()
-		p.update(oldBuilder, "old")
-		oldBuilder.Get("old").Report(connectivity.Ready, nil)
-		p.update(newBuilder, "new")
-		err = nil
-		p.update(newBuilder, "new")
-		p.expectReports(t, "READY old")
-		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
-		p.expectReports(t, "CONNECTING queue")
-		p.serial.Do(p.child.Close)
-	})
 }
 
 type nilBuilder struct{}

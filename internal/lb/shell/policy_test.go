@@ -242,6 +242,29 @@ func TestResolverError(t *testing.T) {
 	})
 }
 
+// The first error that is not balancer.ErrBadResolverState is returned, with the number of others.
+func TestJoinedRefusals(t *testing.T) {
+	bad, other := errors.New("no good"), balancer.ErrBadResolverState
+	for _, test := range []struct {
+		given  refusals
+		want   string
+		target error
+	}{
+		{refusals{bad}, "no good", bad},
+		{refusals{bad, bad}, "no good (and 1 more)", bad},
+		{refusals{other, bad}, "no good (and 1 more)", bad},
+		{refusals{other, other}, other.Error(), other},
+	} {
+		err := test.given.join()
+		if err == nil || err.Error() != test.want || !errors.Is(err, test.target) {
+			t.Errorf("%v: error = %v, want %s", test.given, err, test.want)
+		}
+		if (err == other) != (test.target == other) { // gRPC compares with ==
+			t.Errorf("%v: error = %v; it must equal ErrBadResolverState only if that is wanted", test.given, err)
+		}
+	}
+}
+
 // An update must not return the errors of the previous update.
 func TestUpdateDropsPreviousErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -115,22 +115,6 @@ func Transcribe(target Target, events []Event, after func() []string) ([]string,
 	return transcripts, nil
 }
 
-// Certain returns how many of the events come before two timers fire at the same time. Afterwards,
-// several results are correct.
-func Certain(events []Event) (certain int, err error) {
-	oracle := NewOracle()
-	for _, e := range events {
-		if _, err := Transcribe(oracle, []Event{e}, nil); err != nil {
-			return 0, err
-		}
-		if oracle.Tie() {
-			break
-		}
-		certain++
-	}
-	return certain, nil
-}
-
 // Digests returns two hexadecimal digits for each transcript, of the hash of all transcripts up to
 // it. The first difference between two strings of digests is at the first transcript that differs
 // or, once in 256 times, at a later one.

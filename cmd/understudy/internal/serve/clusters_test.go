@@ -127,21 +127,6 @@ func awaitCluster(t *testing.T, s *Server, name string, matches func(*clusterv3.
 	}
 }
 
-// If two files define the same cluster, the server uses the first file, even if one of the files is
-// a list of clusters.
-func TestClusterInTwoFiles(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.yaml"), aggregateFile)
-	write(t, filepath.Join(dir, "near.yaml"), endpoints("1", "2"))
-	s, l := start(t, Options{Paths: []string{dir}})
-	if line := l.wait(t, "rejected, and not served"); !strings.Contains(line["error"].(string), `near.yaml: cluster "near" is already in `+filepath.Join(dir, "a.yaml")) {
-		t.Errorf("rejected with %v", line)
-	}
-	if n := requestEndpoints(t, openStream(t, s, nil), "near")(); n != 1 {
-		t.Errorf("near has %d endpoints, want those of the first file", n)
-	}
-}
-
 // What the server has not read, it does not send: without its value, an UpstreamTlsContext would
 // mean something else. The log says what is left out, and the cache has what is served.
 func TestUnreadFieldsAreNotServed(t *testing.T) {

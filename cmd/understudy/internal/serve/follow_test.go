@@ -94,18 +94,6 @@ func TestFromSurvivesRestart(t *testing.T) {
 	expectServed(t, s, "under another name", map[string]int{"a": 1})
 }
 
-// If a file and a target define clusters of the same name, the server serves one cluster and
-// rejects the other.
-func TestFromConflictsWithFile(t *testing.T) {
-	t.Parallel()
-	dir := makeDir(t, t.TempDir(), "shop.yaml")
-	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})
-	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is already in `) {
-		t.Errorf("the log says %q, want whose the cluster is", problem)
-	}
-	expectServed(t, s, "with two of one name", map[string]int{"shop": endpointCounts(t, fetch(t, s, endpointType, "shop"))["shop"]})
-}
-
 // A target's addresses are all served in a form that clients can dial. If that is impossible, the
 // target fails, and the error names the address. Otherwise, clients would go to the backup.
 func TestFromServesEveryAddressOrFails(t *testing.T) {

@@ -12,9 +12,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -72,19 +70,6 @@ func TestTypeIsNotServed(t *testing.T) {
 	}
 	if got := requestEndpoints(t, stream, "a")(); got != 1 {
 		t.Errorf("the next response has %d endpoints, want those that were asked for then", got)
-	}
-}
-
-// The incremental variant is not served, and the status says so.
-func TestIncrementalVariantIsRefused(t *testing.T) {
-	s, _ := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
-	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
-	defer conn.Close()
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
-	must(t, err)
-	if _, end := drain(stream); end.Code() != codes.Unimplemented || !strings.Contains(end.Message(), "DeltaAggregatedResources not implemented") {
-		t.Errorf("the stream ends with %v: %q", end.Code(), end.Message())
 	}
 }
 

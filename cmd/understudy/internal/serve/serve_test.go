@@ -259,16 +259,3 @@ func TestPingHeader(t *testing.T) {
 		t.Errorf("the header is %q, want 30s", got)
 	}
 }
-
-// Hints are metadata of an endpoint, by which a client prefers what is near it.
-func TestHintsAreServed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, path, strings.TrimSpace(endpoints("1"))+"\n    metadata: {filterMetadata: {understudy.dev: {forZones: [a], forNodes: [n1, n2]}}}\n")
-	s, _ := start(t, Options{Paths: []string{path}})
-	var c endpointv3.ClusterLoadAssignment
-	must(t, fetch(t, s, endpointType, "a").GetResources()[0].UnmarshalTo(&c))
-	hints := c.GetEndpoints()[0].GetLbEndpoints()[0].GetMetadata().GetFilterMetadata()["understudy.dev"].GetFields()
-	if len(hints["forZones"].GetListValue().GetValues()) != 1 || len(hints["forNodes"].GetListValue().GetValues()) != 2 {
-		t.Errorf("the hints are %v", hints)
-	}
-}

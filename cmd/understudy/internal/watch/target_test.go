@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
-	"github.com/understudy-lb/understudy/internal/channel/join"
 )
 
 func TestWatchTargets(t *testing.T) {
@@ -41,21 +40,6 @@ func TestWatchTargets(t *testing.T) {
 		w.await("Calls go to " + want)
 		if err := w.end(); err != nil {
 			t.Errorf("%s: the watch ended with %v", target, err)
-		}
-	}
-}
-
-func TestTargetOptions(t *testing.T) {
-	for _, test := range []struct {
-		target  string
-		options []string
-		want    string
-	}{
-		{"a:1", []string{"ramp=5s"}, "a:1?ramp=5s"},
-		{"a:1?x=1", []string{"authority=a&b", "y=2"}, "a:1?x=1&authority=a%26b&y=2"},
-	} {
-		if got, err := join.WithOptions(test.target, test.options); got != test.want || err != nil {
-			t.Errorf("%s with %q is %s, %v, want %s", test.target, test.options, got, err, test.want)
 		}
 	}
 }
