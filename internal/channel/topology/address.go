@@ -64,11 +64,8 @@ func nameProblem(host string) string {
 		return fmt.Sprintf("address has %d bytes, want at most %d", len(host), maxName)
 	}
 	for label := range strings.SplitSeq(host, ".") {
-		if label == "" {
-			return fmt.Sprintf("address %.100q has an empty label", host)
-		}
-		if len(label) > maxLabel {
-			return fmt.Sprintf("address has a label of %d bytes, want at most %d", len(label), maxLabel)
+		if label == "" || len(label) > maxLabel {
+			return fmt.Sprintf("address %.100q has a label of %d bytes, want 1 to %d", host, len(label), maxLabel)
 		}
 	}
 	return ""

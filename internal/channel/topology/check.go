@@ -140,9 +140,6 @@ func (c *Checked) compare(a *discovery.Answer) (isNew, duplicates map[*discovery
 		}
 	}
 	delete(best, "")
-	if len(best) == 0 {
-		return isNew, duplicates
-	}
 	for e := range endpointsOf(a.Priorities...) {
 		switch previous, mayBeTwice := best[firstAddress(e)]; {
 		case !mayBeTwice:

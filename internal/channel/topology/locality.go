@@ -10,11 +10,8 @@ var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 // region/zone/sub_zone, such as "us-east/a". "%" and "/" in a field are percent-encoded, and
 // trailing slashes are removed. If all fields are empty, the name is NoLocality.
 func LocalityName(region, zone, subZone string) string {
-	name := strings.TrimRight(strings.Join([]string{
-		localityEscaper.Replace(strings.ToValidUTF8(region, "\uFFFD")),
-		localityEscaper.Replace(strings.ToValidUTF8(zone, "\uFFFD")),
-		localityEscaper.Replace(strings.ToValidUTF8(subZone, "\uFFFD")),
-	}, "/"), "/")
+	escape := localityEscaper.Replace
+	name := strings.TrimRight(strings.ToValidUTF8(escape(region)+"/"+escape(zone)+"/"+escape(subZone), "\uFFFD"), "/")
 	if name == "" {
 		return NoLocality
 	}
