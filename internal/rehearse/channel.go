@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/understudy-lb/understudy/internal/core/join"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/core/share"
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
@@ -17,6 +18,7 @@ type channel struct {
 	index      int
 	roundRobin bool // gRPC's, over all servers
 	next       int
+	join       *join.Core
 	core       *core.Core
 	names      []string
 	children   map[string]*child // by name, which is the number of the priority
@@ -26,7 +28,9 @@ type channel struct {
 	chosen string
 	state  core.State // published
 	wanted string
-	offers bool // calls are offered to the READY children: the one in use is READY
+	offers bool          // calls are offered to the READY children: the one in use is READY
+	start  time.Duration // time of the first update, or negative
+	closed bool
 
 	tokens  float64
 	waiting []*call
@@ -49,7 +53,7 @@ type timer struct {
 
 func newChannel(m *model, index int) *channel {
 	w := &m.world
-	c := &channel{model: m, index: index, next: index, roundRobin: index < int(w.RoundRobin*float64(w.Clients)), core: core.New(), children: make(map[string]*child), timers: make(map[timer]uint64), tokens: w.Tokens}
+	c := &channel{model: m, index: index, next: index, roundRobin: index < int(w.RoundRobin*float64(w.Clients)), core: core.New(), children: make(map[string]*child), timers: make(map[timer]uint64), tokens: w.Tokens, start: -1}
 	for p := range m.servers {
 		c.names = append(c.names, strconv.Itoa(p))
 		i := c.newIntake()
@@ -58,14 +62,26 @@ func newChannel(m *model, index int) *channel {
 	if c.roundRobin {
 		return c
 	}
-	config := w.Policy.Config
-	config.Children, config.Priorities = c.names, c.names
-	c.handle(c.core.BeginUpdate(config))
-	c.handle(c.core.EndUpdate())
+	c.startSources()
 	return c
 }
 
+// close ends the channel. Calls under way end as they would have.
+func (c *channel) close() {
+	c.closed = true
+	if c.roundRobin {
+		return
+	}
+	c.join.Closed(at(c.model.now))
+	for _, child := range c.children {
+		child.close()
+	}
+}
+
 func (c *channel) handle(actions []core.Action) {
+	if c.closed {
+		return
+	}
 	c.limitBackoffs()
 	c.apply(actions)
 	c.settle()
@@ -119,7 +135,7 @@ func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
 // settle tells the shares what has become of the other priorities, and the core whether one more is
 // wanted.
 func (c *channel) settle() {
-	if !c.model.world.Policy.Overflow {
+	if c.closed || !c.model.world.Policy.Overflow {
 		return
 	}
 	var returned []int
@@ -169,7 +185,7 @@ func (c *channel) setLast() {
 
 func (c *channel) noteReturn(p int, ready []int) {
 	i := c.intakes[p]
-	if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout) {
+	if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now-c.start <= c.model.world.Policy.FailoverTimeout) {
 		i.Returned(c.model.now, c.model.now-i.LostAt)
 	}
 }
@@ -244,7 +260,7 @@ func (c *channel) scheduleCall() {
 		if d := w.Deadlines[c.index%len(w.Deadlines)]; d > 0 {
 			r.deadline = m.now + d
 		}
-		c.pick(r)
+		m.clients[c.index].pick(r)
 		c.scheduleCall()
 	})
 }

@@ -30,6 +30,7 @@ type child struct {
 	reported   weightedtarget.State
 	ready      []*locality
 	scheduler  *edf.Scheduler // of the localities that are READY
+	updated    bool
 	closed     bool
 	resets     bool // the timer that ends long backoffs runs
 	resetRun   uint64
@@ -94,8 +95,12 @@ func (m *model) subset(servers []*server) []*server {
 // at is a moment of a run as the cores see it.
 func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
-// connect is the first update of the child: all endpoints connect.
+// connect is an update of the child: with the first one, all endpoints connect.
 func (ch *child) connect() {
+	if ch.updated {
+		return
+	}
+	ch.updated = true
 	if len(ch.endpoints) == 0 {
 		ch.reported = weightedtarget.TransientFailure
 		ch.channel.handle(ch.channel.core.Reported(ch.name, core.TransientFailure))

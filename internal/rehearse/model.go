@@ -119,6 +119,14 @@ func Run(w World, seed uint64, o Observer) {
 	for _, c := range m.clients {
 		c.scheduleCall()
 	}
+	if w.Restart > 0 {
+		m.at(w.Restart, func() {
+			for i, c := range m.clients {
+				c.close()
+				m.clients[i] = newChannel(m, i)
+			}
+		})
+	}
 	m.until(w.Length + slices.Max(w.Deadlines) + 5*time.Second)
 }
 

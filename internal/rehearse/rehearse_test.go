@@ -64,7 +64,17 @@ func figuredWorlds() (names []string, worlds []World) {
 	a56 := fleet(150, minute(0, Killed, 0))
 	a56.Policy.Overflow, a56.Policy.WarmStandby = false, 0
 	add("killed, without overflow and standbys", a56)
+	add("restart, first source silent", restarted(minute(0, SourceSilent, 0)))
+	add("restart, first source fails", restarted(minute(0, SourceFails, 0)))
+	add("restart, all sources silent", restarted(minute(0, SourceSilent, 0), minute(1, SourceSilent, 0), minute(2, SourceSilent, 0)))
 	return names, worlds
+}
+
+// restarted has a source for each priority.
+func restarted(events ...Event) World {
+	w := fleet(150, events...)
+	w.Restart, w.Entries = 20*time.Second, []string{"a", "b", "c"}
+	return w
 }
 
 func figures() string {

@@ -2,7 +2,7 @@
 // the cores that real channels use, and servers that can become full, slow or silent. Minutes of
 // hundreds of clients take a fraction of a second.
 //
-//	channel   core/priority, core/share, core/outlierdetection, core/weightedtarget,
+//	channel   core/join, core/priority, core/share, core/outlierdetection, core/weightedtarget,
 //	          core/weightedroundrobin, core/pickfirst: composed as the policies compose them
 //	server    workers, a queue, a deadline that it may not see, a cold start
 //	fault     a span of time in which servers are killed, hang, refuse, slow down ...
@@ -44,15 +44,17 @@ type Fault int
 
 // The faults.
 const (
-	Killed      Fault = iota // no connections; calls that are under way fail
-	Drained                  // no connections; calls that are under way are answered
-	Hangs                    // no answers, and the connections stay
-	Unreachable              // no packets: connections end by their keepalive, and attempts by their timeout
-	Errors                   // INTERNAL at once, for a fraction Factor of the calls; 0 means all
-	Unavailable              // UNAVAILABLE at once
-	Slow                     // serving takes Factor as long
-	Fewer                    // a fraction Factor of the workers
-	Pause                    // no call is begun
+	Killed       Fault = iota // no connections; calls that are under way fail
+	Drained                   // no connections; calls that are under way are answered
+	Hangs                     // no answers, and the connections stay
+	Unreachable               // no packets: connections end by their keepalive, and attempts by their timeout
+	Errors                    // INTERNAL at once, for a fraction Factor of the calls; 0 means all
+	Unavailable               // UNAVAILABLE at once
+	Slow                      // serving takes Factor as long
+	Fewer                     // a fraction Factor of the workers
+	Pause                     // no call is begun
+	SourceSilent              // clients that start get no answer from the source of the priority
+	SourceFails               // the source of the priority fails at once
 )
 
 // Event is a fault of one server, or of all servers of a priority if Server is All.
@@ -97,7 +99,7 @@ type Spike struct {
 // World is what is played.
 type World struct {
 	Priorities [][]Server
-	Groups     []int     // SourcePriorities of core/priority; nil if no priority is split into near groups
+	Entries    []string  // by priority: the entry of the target whose source has it; nil if there is one
 	Drop       []float64 // by priority: the fraction of the calls that clients drop; nil for none
 	Clients    int
 	Rate       float64         // calls in a second, of all clients
@@ -105,6 +107,7 @@ type World struct {
 	Length     time.Duration
 	Spikes     []Spike
 	Events     []Event
+	Restart    time.Duration // all clients are replaced by new ones; 0 for never
 
 	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
 	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
@@ -149,6 +152,14 @@ func (w *World) Source(priority int) int {
 		return priority
 	}
 	return w.Policy.SourcePriorities[priority]
+}
+
+// Entry returns the entry of the target that a priority comes from.
+func (w *World) Entry(priority int) string {
+	if w.Entries == nil {
+		return ""
+	}
+	return w.Entries[priority]
 }
 
 // Check returns what is wrong with a world. What it does not bound would make a run endless.

@@ -13,6 +13,7 @@ import (
 // MechanismState is the state of one discovery mechanism that has answered or failed.
 type MechanismState struct {
 	Name             string
+	Entry            string // the name of the target's entry whose source sent a list with the mechanism, or Name
 	Answer           *topology.Checked
 	OutlierDetection string
 	Trouble          string
@@ -83,7 +84,11 @@ func (f *follower) notify() {
 			state.Waiting = append(state.Waiting, s.Name)
 		case f.hasSent:
 			answer, _ := s.Answer.Content.(*topology.Checked)
-			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, answer, s.OutlierDetection, trouble})
+			entry := s.Name
+			if parent := f.slots[s.ID].parent; parent != nil {
+				entry = parent.Name
+			}
+			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, entry, answer, s.OutlierDetection, trouble})
 		}
 	}
 	if state.Why = f.why; f.hasSent {

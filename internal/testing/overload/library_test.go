@@ -2,6 +2,7 @@ package overload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -112,8 +113,12 @@ func serveWorld(w World, start time.Time) (listeners map[string]*bufconn.Listene
 
 func addressOf(priority, server int) string { return fmt.Sprintf("10.0.%d.%d:1", priority, server+1) }
 
-// memory resolves memory:///0 to the servers of the first priority.
+// memory resolves memory:///0 to the servers of the first priority, or as soon as a fault of this source
+// ends.
 type memory struct{ world World }
+
+// bubbleStart is the time at which each bubble of testing/synctest, and so each world, starts.
+var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (memory) Scheme() string { return "memory" }
 
@@ -122,6 +127,17 @@ func (m memory) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	var state resolver.State
 	for i := range m.world.Priorities[p] {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: addressOf(p, i)}}})
+	}
+	now := time.Since(bubbleStart)
+	for _, e := range m.world.Events {
+		if e.Priority != p || e.Fault != rehearse.SourceSilent && e.Fault != rehearse.SourceFails || now < e.From || now >= e.To {
+			continue
+		}
+		if e.Fault == rehearse.SourceFails {
+			cc.ReportError(errors.New("broken"))
+		}
+		time.AfterFunc(e.To-now, func() { cc.UpdateState(state) })
+		return memory{}, nil
 	}
 	return memory{}, cc.UpdateState(state)
 }
@@ -176,13 +192,21 @@ func playClients(t *testing.T, w World, seed uint64, dial dialer, ended func(int
 		var mu sync.Mutex
 		var running sync.WaitGroup
 		for i := range w.Clients {
-			cc, err := dial(w, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithReadBufferSize(2048), grpc.WithWriteBufferSize(2048), connect)
-			if err != nil {
-				t.Fatal(err)
+			var channels []*grpc.ClientConn // the second one is that of the client after its restart
+			for range 2 {
+				cc, err := dial(w, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithReadBufferSize(2048), grpc.WithWriteBufferSize(2048), connect)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer cc.Close()
+				channels = append(channels, cc)
 			}
-			defer cc.Close()
 			running.Go(func() {
 				drive(w, start, seed, uint64(i), &running, func(ctx context.Context, began time.Duration) {
+					cc := channels[0]
+					if w.Restart > 0 && began >= w.Restart {
+						cc = channels[1]
+					}
 					var server peer.Peer
 					_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&server))
 					mu.Lock()

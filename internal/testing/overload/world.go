@@ -8,6 +8,7 @@
 package overload
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -55,7 +56,8 @@ type World struct {
 	From       time.Duration // calls that begin earlier are not counted
 	Spike      Spike
 	Events     []Event
-	Trouble    Span // the time of the fault or the spike
+	Restart    time.Duration // all clients are replaced by new ones; 0 for never
+	Trouble    Span          // the time of the fault or the spike
 
 	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
 	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
@@ -85,10 +87,18 @@ func (w World) played() rehearse.World {
 	policy := rehearse.Recommended()
 	policy.FailoverTimeout = w.FailoverTimeout
 	return rehearse.World{
-		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spikes: []rehearse.Spike{{Rate: w.Spike.Load, Span: rehearse.Span(w.Spike.Span)}}, Events: w.Events,
+		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spikes: []rehearse.Spike{{Rate: w.Spike.Load, Span: rehearse.Span(w.Spike.Span)}}, Events: w.Events, Restart: w.Restart, Entries: w.entries(),
 		Costly: w.Costly, CostlyFactor: w.CostlyFactor, Expire: w.Expire, Fail: w.Fail, Tokens: w.Tokens, RoundRobin: w.RoundRobin,
 		Policy: policy,
 	}
+}
+
+// entries says that each priority is an entry of the target, with a source of its own.
+func (w World) entries() (list []string) {
+	for p := range w.Priorities {
+		list = append(list, fmt.Sprint(p))
+	}
+	return list
 }
 
 func (w World) capacity() (total float64) {

@@ -10,6 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
+	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
@@ -28,6 +29,7 @@ type Result struct {
 	Notes    []string `json:"notes,omitempty"`
 
 	tree    topology.Tree
+	entries []string       // by priority of the tree: the entry of the target that it comes from
 	numbers uint32         // of the source's priorities
 	owners  map[string]int // indexes of the endpoints that get calls, by cluster and address
 	places  []string       // what --down may name besides addresses, also without endpoints
@@ -98,6 +100,7 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 		for j := range tree.Priorities {
 			p := &tree.Priorities[j]
 			p.Cluster, p.Name, p.Why = cluster, cmp.Or(cluster, p.Name), cmp.Or(m.failure, p.Why)
+			r.entries = append(r.entries, m.entry)
 		}
 		trees = append(trees, tree)
 		r.add(m, cluster)
@@ -120,8 +123,12 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 	return r, nil
 }
 
-// Tree returns the tree that a channel has.
-func (r *Result) Tree() topology.Tree { return r.tree }
+// World returns the world that a channel has before it.
+func (r *Result) World() rehearse.World {
+	w := rehearse.OfTree(r.tree)
+	w.Entries = r.entries
+	return w
+}
 
 // add adds the endpoints and drops of a mechanism.
 func (r *Result) add(m mechanism, cluster string) {

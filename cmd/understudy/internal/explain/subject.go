@@ -40,6 +40,7 @@ type subject struct {
 // mechanism is a discovery mechanism, and its answer.
 type mechanism struct {
 	name      string
+	entry     string // of the target; its mechanisms have one source
 	answer    *topology.Checked
 	standsFor string // what a name in the answer represents, which only a channel looks up
 	failure   string // why there is no answer
@@ -169,7 +170,7 @@ func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Set
 		if m.Answer != nil && m.Trouble != "" {
 			s.notes = append(s.notes, failure)
 		}
-		s.add(mechanism{name: cmp.Or(m.Name, s.name), answer: m.Answer, failure: failure}, prefix)
+		s.add(mechanism{name: cmp.Or(m.Name, s.name), entry: m.Entry, answer: m.Answer, failure: failure}, prefix)
 	}
 	for _, name := range state.Waiting {
 		s.notes = append(s.notes, fmt.Sprintf("%s: no answer within %v", name, maxWait))

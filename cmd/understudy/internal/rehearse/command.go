@@ -23,10 +23,11 @@ const examples = `  understudy rehearse endpoints.yaml --rate 60/s --capacity p0
 
 const longHelp = `Plays three minutes of a fleet of clients for each fault, in virtual time, with the code
 that decides in channels: a minute in which a priority is killed, drained, hangs, returns
-errors, is slower or smaller; more load than the first priority can carry; and faults of
-two priorities at once. The table shows how many calls are lost, how long no call is
-answered, how long after the fault all is normal again, and the highest load of each
-priority as a part of what it can answer (docs/howto/rehearse.md).
+errors, is slower or smaller; more load than the first priority can carry; faults of two
+priorities at once; and a restart of all clients while a source of endpoints does not
+answer. The table shows how many calls are lost, how long no call is answered, how long
+after the fault all is normal again, and the highest load of each priority as a part of
+what it can answer (docs/howto/rehearse.md).
 
 FILE and TARGET are as for explain. Options are those of Recommended() unless the target or
 --option says otherwise. The same seed gives the same table.

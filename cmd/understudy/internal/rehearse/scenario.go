@@ -48,7 +48,8 @@ func events(w *rehearse.World, priority, fault int) (list []rehearse.Event) {
 }
 
 // scenariosFor returns all scenarios: nothing wrong, each fault in each priority, a load of 0.9, 1.1
-// and 1.5 times what the first priority can carry, and each fault in two priorities.
+// and 1.5 times what the first priority can carry, each fault in two priorities, and restarts of all
+// clients.
 func scenariosFor(w rehearse.World) (list []*scenario) {
 	add := func(name string, change func(*rehearse.World)) {
 		s := &scenario{name: name, world: w}
@@ -70,6 +71,20 @@ func scenariosFor(w rehearse.World) (list []*scenario) {
 				w.Events = append(events(w, p, f), events(w, p+1, f)...)
 			})
 		}
+	}
+	last := len(w.Priorities) - 1
+	restart := func(name string, fault rehearse.Fault, until int) {
+		add("restart, "+name, func(w *rehearse.World) {
+			w.Restart = faultFrom
+			for p := range until + 1 {
+				w.Events = append(w.Events, rehearse.Event{From: faultFrom, To: faultTo, Priority: p, Server: rehearse.All, Fault: fault})
+			}
+		})
+	}
+	restart("source of p0 silent", rehearse.SourceSilent, 0)
+	if w.Entry(0) != w.Entry(last) {
+		restart("source of p0 fails", rehearse.SourceFails, 0)
+		restart("all sources silent", rehearse.SourceSilent, last)
 	}
 	return list
 }
