@@ -103,7 +103,7 @@ func (b *builder) configOf(target discovery.Target, credsHaveName bool) (*Config
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range mechanisms {
-		m := Mechanism{Mechanism: p, Key: storeKey{[2]any{b.identity, key}, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
+		m := Mechanism{Mechanism: p, Key: storeKey{[2]any{b.identity, key}, p.Name}, TrustNames: p.TrustNames && !credsHaveName, entry: p.Name}
 		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Mechanisms)
 		if p.Name != "" && !credsHaveName {
 			m.ServerName = p.Authority

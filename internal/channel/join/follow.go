@@ -12,8 +12,7 @@ import (
 
 // MechanismState is the state of one discovery mechanism that has answered or failed.
 type MechanismState struct {
-	Name             string
-	Entry            string // the name of the target's entry whose source sent a list with the mechanism, or Name
+	Name, Entry      string // Entry is the name of the target's mechanism whose source has sent it, or Name
 	Answer           *topology.Checked
 	OutlierDetection string
 	Trouble          string
@@ -84,11 +83,7 @@ func (f *follower) notify() {
 			state.Waiting = append(state.Waiting, s.Name)
 		case f.hasSent:
 			answer, _ := s.Answer.Content.(*topology.Checked)
-			entry := s.Name
-			if parent := f.slots[s.ID].parent; parent != nil {
-				entry = parent.Name
-			}
-			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, entry, answer, s.OutlierDetection, trouble})
+			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, f.slots[s.ID].entry, answer, s.OutlierDetection, trouble})
 		}
 	}
 	if state.Why = f.why; f.hasSent {

@@ -74,6 +74,7 @@ type Mechanism struct {
 	// nil, no answer is stored.
 	Key any
 
+	entry    string                     // the name; in a list, that of the mechanism whose source sent the list
 	outliers *lbconfig.OutlierDetection // what OutlierDetection says
 }
 

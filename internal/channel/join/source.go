@@ -18,7 +18,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 		if s.parent.Key != nil {
 			s.Key = storeKey{s.parent.Key, s.Name}
 		}
-		s.ServerName, s.TrustNames = s.parent.ServerName, s.parent.TrustNames
+		s.ServerName, s.TrustNames, s.entry = s.parent.ServerName, s.parent.TrustNames, s.parent.entry
 	}
 	s.Name = a.Name
 	for _, other := range j.slots {

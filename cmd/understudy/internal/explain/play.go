@@ -12,13 +12,13 @@ import (
 // play asks a client where its calls go while some endpoints are down, and another one where they go
 // when one priority after the other fails.
 func (r *Result) play(settings options.Settings) {
-	world := rehearse.OfTree(r.tree)
+	world := rehearse.OfTree(r.Tree)
 	up, owners := world, make([][]*Endpoint, len(world.Priorities))
 	up.Priorities = make([][]rehearse.Server, len(world.Priorities))
-	rest := r.tree.Endpoints
+	rest := r.Tree.Endpoints
 	for p, servers := range world.Priorities {
 		for _, s := range servers {
-			e := &r.Endpoints[r.owners[ownerKey(r.tree.Priorities[p].Cluster, rest[0].Addresses[0].Addr)]]
+			e := &r.Endpoints[r.owners[ownerKey(r.Tree.Priorities[p].Cluster, rest[0].Addresses[0].Addr)]]
 			rest = rest[1:]
 			n := len(owners[p])
 			isSecond := n > 0 && up.Priorities[p][n-1].Locality == s.Locality // pick_first connects to one of each locality
@@ -45,7 +45,7 @@ func (r *Result) play(settings options.Settings) {
 		return // near groups, whose numbers differ from the priorities in the file
 	}
 	uses := rehearse.Rest(world)
-	for p, of := range r.tree.Priorities {
+	for p, of := range r.Tree.Priorities {
 		tier := PriorityResult{Priority: uint32(p), Cluster: of.Cluster, Endpoints: len(world.Priorities[p]), Standby: uses[0].Standby[p]}
 		if next := uint32(uses[p+1].Priority); uses[p+1].Priority >= 0 {
 			tier.Next = &next
@@ -57,8 +57,8 @@ func (r *Result) play(settings options.Settings) {
 // failure returns the error of calls when no priority takes them.
 func (r *Result) failure() string {
 	var reasons []string
-	for i, p := range r.tree.Priorities {
+	for i, p := range r.Tree.Priorities {
 		reasons = append(reasons, fmt.Sprintf("p%d %s: %s", i, p.Name, cmp.Or(p.Why, "its endpoints are down")))
 	}
-	return "no priority can take calls: " + cmp.Or(strings.Join(reasons, "; "), r.tree.Why, "there are none")
+	return "no priority can take calls: " + cmp.Or(strings.Join(reasons, "; "), r.Tree.Why, "there are none")
 }

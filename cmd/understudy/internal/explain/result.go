@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
@@ -28,8 +27,8 @@ type Result struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 
-	tree    topology.Tree
-	entries []string       // by priority of the tree: the entry of the target that it comes from
+	Tree    topology.Tree  `json:"-"` // that a channel has
+	Entries []string       `json:"-"` // by priority of the tree: the entry of the target that it comes from
 	numbers uint32         // of the source's priorities
 	owners  map[string]int // indexes of the endpoints that get calls, by cluster and address
 	places  []string       // what --down may name besides addresses, also without endpoints
@@ -100,7 +99,7 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 		for j := range tree.Priorities {
 			p := &tree.Priorities[j]
 			p.Cluster, p.Name, p.Why = cluster, cmp.Or(cluster, p.Name), cmp.Or(m.failure, p.Why)
-			r.entries = append(r.entries, m.entry)
+			r.Entries = append(r.Entries, m.entry)
 		}
 		trees = append(trees, tree)
 		r.add(m, cluster)
@@ -109,11 +108,11 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tree = policies.Join(trees...)
+	r.Tree = policies.Join(trees...)
 	if !near.Place.Serves(near.Prefer) {
 		note("prefer=%s has no effect: the location of the client is unknown; set it with --option zone=NAME, for example", near.Prefer)
 	}
-	if r.tree.IsSubset() && settings.SubsetSeed == 0 {
+	if r.Tree.IsSubset() && settings.SubsetSeed == 0 {
 		note("subset=%d: each channel chooses its endpoints at random, so other channels may use different ones; subsetSeed fixes the choice", settings.Subset)
 	}
 	if policy := settings.EndpointPolicy; policy.IgnoresWeights() && !policy.IsPickFirst() {
@@ -121,13 +120,6 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 		note("the shares of endpoints are by weight: %s decides otherwise", name)
 	}
 	return r, nil
-}
-
-// World returns the world that a channel has before it.
-func (r *Result) World() rehearse.World {
-	w := rehearse.OfTree(r.tree)
-	w.Entries = r.entries
-	return w
 }
 
 // add adds the endpoints and drops of a mechanism.

@@ -126,8 +126,8 @@ func measureShares(t *testing.T, r *Result) map[string]float64 {
 	}
 	root := balancer.Get("understudy_priority").Build(cc, balancer.BuildOptions{})
 	defer root.Close()
-	state := stateattr.SetChannel(resolver.State{Endpoints: r.tree.Endpoints}, &stateattr.Channel{})
-	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: r.tree.Config()}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
+	state := stateattr.SetChannel(resolver.State{Endpoints: r.Tree.Endpoints}, &stateattr.Channel{})
+	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: r.Tree.Config()}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
 		t.Fatal(err)
 	}
 	for range 60 {

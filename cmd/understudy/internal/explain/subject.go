@@ -39,11 +39,10 @@ type subject struct {
 
 // mechanism is a discovery mechanism, and its answer.
 type mechanism struct {
-	name      string
-	entry     string // of the target; its mechanisms have one source
-	answer    *topology.Checked
-	standsFor string // what a name in the answer represents, which only a channel looks up
-	failure   string // why there is no answer
+	name, entry string // the mechanisms of an entry of the target have one source
+	answer      *topology.Checked
+	standsFor   string // what a name in the answer represents, which only a channel looks up
+	failure     string // why there is no answer
 }
 
 // isTarget reports whether an argument is a target, and not the name of a file.

@@ -139,8 +139,8 @@ func worldOf(ctx context.Context, o Options) (w rehearse.World, err error) {
 	case o.Service <= 0 || o.Service > time.Hour:
 		return w, fmt.Errorf("--service: %v given, want above 0 to 1h", o.Service)
 	}
-	w = results[0].World()
-	w.Clients, w.Rate, w.Deadlines, w.Length = o.Clients, o.Input.Rate, []time.Duration{o.Deadline}, length
+	w = rehearse.OfTree(results[0].Tree)
+	w.Entries, w.Clients, w.Rate, w.Deadlines, w.Length = results[0].Entries, o.Clients, o.Input.Rate, []time.Duration{o.Deadline}, length
 	capacities, err := explain.Capacities(o.Input.Capacity, w.Source(len(w.Priorities)-1)+1)
 	if err != nil {
 		return w, err
