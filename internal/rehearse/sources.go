@@ -34,7 +34,7 @@ func (c *channel) startSources() {
 		case ends == 0:
 			answer()
 		case fault == SourceFails:
-			joined.Failed(at(m.now), a.ID, "the source fails")
+			joined.Failed(at(m.now), a.ID, a.Name)
 			fallthrough
 		default:
 			m.at(ends, func() {

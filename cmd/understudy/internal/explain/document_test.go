@@ -27,10 +27,10 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 func fieldsOf(s reflect.Type, prefix string) []string {
 	var fields []string
 	for i := range s.NumField() {
-		if !s.Field(i).IsExported() {
+		name, _, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
+		if !s.Field(i).IsExported() || name == "-" {
 			continue
 		}
-		name, _, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
 		fields = append(fields, prefix+name)
 		if inner := s.Field(i).Type; inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
 			fields = append(fields, fieldsOf(inner.Elem(), prefix+name+"[].")...)
