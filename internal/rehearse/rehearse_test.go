@@ -65,7 +65,7 @@ func figuredWorlds() (names []string, worlds []World) {
 	a56.Policy.Overflow, a56.Policy.WarmStandby = false, 0
 	add("killed, without overflow and standbys", a56)
 	add("restart, first source silent", restarted(minute(0, SourceSilent, 0)))
-	add("restart, one source fails and one is silent", restarted(minute(0, SourceFails, 0), minute(1, SourceSilent, 0)))
+	add("restart, a source fails, one is silent", restarted(minute(0, SourceFails, 0), minute(1, SourceSilent, 0)))
 	add("restart, all sources silent", restarted(minute(0, SourceSilent, 0), minute(1, SourceSilent, 0), minute(2, SourceSilent, 0)))
 	return names, worlds
 }

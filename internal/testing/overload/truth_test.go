@@ -55,7 +55,7 @@ func truths() (list []World) {
 		{"both sources silent", []Event{{Fault: rehearse.SourceSilent}, {Fault: rehearse.SourceSilent, Priority: 1}}},
 	} {
 		w := filled(World{
-			Name: "restart, " + r.name, Load: 300, Length: 70 * time.Second,
+			Name: "restart, " + r.name, Load: 150, Clients: 10, Length: 70 * time.Second,
 			Priorities: [][]Server{same(2, fifo(10)), same(2, fifo(10))}, Restart: span.From, Trouble: span,
 		})
 		for _, e := range r.events {
