@@ -11,13 +11,13 @@ import (
 // A class consists of the entries with the same weight and phase. Classes are numbered in the order
 // of their first members.
 type Sequence struct {
-	// deadlines contains the next deadline of each class: the first one after end. It is separate from
-	// classes, because computing a stretch reads every deadline but few other fields.
+	// deadlines are the first ones after end, one for each class. They are apart from classes for
+	// speed: a stretch reads every deadline but few other fields.
 	deadlines []uint64
 	classes   []class
 
-	// members[bounds[c]:bounds[c+1]] are the members of class c, in order. If each class has one
-	// member, class numbers equal entry indexes, and members and bounds are nil.
+	// members[bounds[c]:bounds[c+1]] are the members of class c, in order. Often each class has one
+	// member: then class numbers are entry indexes, and both slices are nil.
 	members []uint32
 	bounds  []uint32
 	classOf []uint32
@@ -37,8 +37,7 @@ func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left of class c at the time now, in (0, Full], after the picks of all
-// deadlines up to now.
+// The result is in (0, Full]: at now itself, the picks of all deadlines up to now have happened.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
@@ -144,8 +143,8 @@ func (e Entry) left() Left {
 	return e.Left
 }
 
-// classTable is a hash table of the classes of a sequence, with open addressing. With a map, a new
-// scheduler of 10,000 entries would take 1.7 to 2.5 times as long.
+// classTable is a hash table with open addressing. With a map, a new scheduler of 10,000 entries
+// would take 1.7 to 2.5 times as long.
 type classTable struct {
 	slots []uint32 // class number + 1
 	shift int
