@@ -23,9 +23,9 @@ type Translator struct {
 	// ServerName is the name against which we verify all other certificates. "" means the channel's
 	// authority.
 	ServerName string
-	Near  Near
-	names childNames
-	built map[path]builtLocality
+	Near       Near
+	names      childNames
+	built      map[path]builtLocality
 }
 
 // Translate returns the tree for an answer. If the answer has no priorities, the tree makes all

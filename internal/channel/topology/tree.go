@@ -50,7 +50,7 @@ type TreePriority struct {
 	Child string
 	// Name is the name for users: the localities, as in "us-east/a, us-east/b", or the name of a
 	// target.
-	Name string
+	Name    string
 	Cluster string
 	// Why says why no endpoint of the priority can receive calls. It is "" if an endpoint can.
 	Why string
