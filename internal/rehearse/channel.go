@@ -130,7 +130,10 @@ func (c *channel) settle() {
 	c.setLast()
 	ready := c.ready()
 	for _, p := range returned {
-		c.noteReturn(p, ready)
+		i := c.intakes[p]
+		if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout) {
+			i.Returned(c.model.now, c.model.now-i.LostAt)
+		}
 	}
 	c.want()
 	c.offers = c.state == core.Ready
@@ -163,13 +166,6 @@ func (c *channel) setLast() {
 		if i.Ready {
 			i.SetLast(c.model.now, p == last)
 		}
-	}
-}
-
-func (c *channel) noteReturn(p int, ready []int) {
-	i := c.intakes[p]
-	if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout) {
-		i.Returned(c.model.now, c.model.now-i.LostAt)
 	}
 }
 
@@ -259,7 +255,6 @@ func (c *channel) ended(r *call, end End) {
 	}
 }
 
-// The picker of policy/priority does the same.
 func (c *channel) pick(r *call) {
 	if c.roundRobin {
 		c.next++
@@ -332,7 +327,6 @@ func (c *channel) wait(r *call) {
 	}
 }
 
-// Waiting calls go to a new picker.
 func (c *channel) pickAgain() {
 	waiting := c.waiting
 	c.waiting = nil
@@ -345,7 +339,6 @@ func (c *channel) pickAgain() {
 	}
 }
 
-// The result is false if no endpoint of the priority is connected.
 func (c *channel) send(r *call, p int) bool {
 	m := c.model
 	if p < len(m.world.Drop) && m.world.Drop[p] > 0 && m.random.Float64() < m.world.Drop[p] {

@@ -90,10 +90,8 @@ func (m *model) subset(servers []*server) []*server {
 	return list
 }
 
-// A moment of a run as the cores see it.
 func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
-// In the first update of the child, all endpoints connect.
 func (ch *child) connect() {
 	if len(ch.endpoints) == 0 {
 		ch.reported = weightedtarget.TransientFailure
@@ -177,7 +175,6 @@ func (l *locality) report(e *endpoint, state weightedroundrobin.State) {
 	l.publish()
 }
 
-// What is not due yet is published later.
 func (l *locality) publish() {
 	m := l.child.channel.model
 	when, due := l.wrr.Due()
@@ -240,7 +237,6 @@ var stateOf = [...]core.State{
 	weightedtarget.Idle: core.Idle, weightedtarget.TransientFailure: core.TransientFailure,
 }
 
-// nil means that there is nothing to pick.
 func (m *model) schedule(weights []uint32) *edf.Scheduler {
 	if len(weights) == 0 {
 		return nil
@@ -386,7 +382,6 @@ func (e *endpoint) report(s pickfirst.State, err error) {
 	}
 }
 
-// The server has closed the connection.
 func (e *endpoint) disconnected() {
 	if !e.connected {
 		return

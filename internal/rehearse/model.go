@@ -177,7 +177,6 @@ func (s *server) has(f Fault) bool {
 
 func (s *server) accepts() bool { return !s.has(Killed) && !s.has(Drained) }
 
-// An unreachable server and its client exchange no packets.
 func (s *server) unreachableFor(c *channel) bool {
 	for i := range s.model.world.Events {
 		e := &s.model.world.Events[i]

@@ -138,7 +138,6 @@ var states = [...]core.State{
 	connectivity.TransientFailure: core.TransientFailure,
 }
 
-// SHUTDOWN becomes None.
 func stateOf(s connectivity.State) core.State {
 	if s < 0 || int(s) >= len(states) {
 		return core.None

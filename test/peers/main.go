@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// the results of all runs, and where league.md is
+// All runs write to one file. league.md is in docs.
 const resultsFile, docs = "league.csv", "../../docs"
 
 func main() {

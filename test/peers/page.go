@@ -26,7 +26,7 @@ type measure struct {
 	// A client can improve some figures by giving up. It is then better only if it also loses no
 	// more calls than the reference.
 	requiresNoMoreLost bool
-	// the values with the lightest and the darkest field in the picture
+	// These values have the lightest and the darkest field in the picture.
 	low, high float64
 }
 
@@ -238,7 +238,7 @@ func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// in parentheses, or "" if /proc/cpuinfo has no name
+// The result is "" if /proc/cpuinfo has no name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

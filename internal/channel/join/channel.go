@@ -56,7 +56,7 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.ResolveNow()) })
 }
 
-// child is one of understudy_priority. We ignore an unknown one.
+// An unknown child has no mechanism, so nothing happens.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }

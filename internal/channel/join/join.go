@@ -180,7 +180,7 @@ func (j *Join) Close() {
 	})
 }
 
-// This ends each batch of events.
+// We do this at the end of each batch of events.
 func (j *Join) flush() {
 	for !j.closed.Load() && j.startErr == nil { // if Start returns an error, the channel must not get an update
 		m := j.core.Next()
@@ -279,7 +279,7 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
 }
 
-// for each topic, what we have logged last
+// The key is the topic.
 type lastTexts map[string]string
 
 func (j *Join) warn(last lastTexts, topic, name, text string) {

@@ -19,7 +19,7 @@ import (
 var lastGood answerStore
 
 const (
-	// from the last confirmation on
+	// We use an answer for so long after its last confirmation.
 	keepFor    = time.Hour
 	maxEntries = 1000
 	maxSize    = 200_000

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Only endpoints with this health may receive calls (gRFC A27).
+// gRFC A27 lets only these receive calls.
 func isUsable(h discovery.Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
 // All of these are better than discovery.Unhealthy. The best is last.

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
-// the child of the priority policy, and the locality
+// A path names the child of the priority policy, and the locality.
 type path [2]string
 
 // What we last sent to the channel for a locality: its endpoints, and their attributes by weight.

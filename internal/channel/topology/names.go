@@ -27,7 +27,6 @@ type childNames struct {
 	shared bool
 }
 
-// The children have no names yet.
 func (n *childNames) membersOf(groups []group, cluster string) []child {
 	children := make([]child, len(groups))
 	shared, holders := false, make(map[member]bool)
@@ -98,7 +97,7 @@ func (n *childNames) assign(children []child) {
 	n.last = children
 }
 
-// The result is -1 if c must get a new name.
+// -1 means that c must get a new name.
 func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
 	for _, m := range c.members {

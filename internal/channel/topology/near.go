@@ -70,8 +70,7 @@ type group struct {
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// It omits empty groups. If no endpoint of a group can receive calls, it merges the group with the
-// next group.
+// Empty groups are left out. A group in which no endpoint can receive calls joins the next one.
 func (n Near) split(c *Checked) (groups []group) {
 	for i, p := range c.Priorities {
 		parts := n.groups(p)

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// the only locality of a priority whose endpoints are in one list
+// This is the only locality of a priority whose endpoints are in one list.
 const wholePriority = "all"
 
 // The tree gets one locality for each priority. An endpoint's weight is the product of its own and

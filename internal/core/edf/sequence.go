@@ -8,7 +8,7 @@ import (
 // Sequence computes the picks of a set of entries, stretch by stretch. It has no locks, so only one
 // goroutine may use it at a time.
 //
-// A class consists of the entries with the same weight and phase. Classes are numbered in the order
+// A class consists of the entries with the same weight and Left. Classes are numbered in the order
 // of their first members.
 type Sequence struct {
 	// deadlines are the first ones after end, one for each class. They are apart from classes for
@@ -31,10 +31,6 @@ type class struct {
 	step   uint64 // 2^62 / weight, rounded down
 	weight uint32 // weight of the entries, divided by the greatest common divisor of all weights
 	slack  uint32 // (rounded deadline - exact deadline) * weight; less than weight
-}
-
-func (q *Sequence) phase(c uint32) uint64 {
-	return q.leftAt(c, 0)
 }
 
 // The result is in (0, Full]: at now itself, the picks of all deadlines up to now have happened.
@@ -72,7 +68,7 @@ func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	start, validLefts := startOf(entries, divisor)
 	table := s.classTable(len(entries))
 	q := &s.seq
-	q.reset()
+	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 	for i, e := range entries {
 		w, left := e.weight()/divisor, e.left()
 		if validLefts || left <= Full {
@@ -93,10 +89,6 @@ func (q *Sequence) addClass(w uint32, left uint64) uint32 {
 		step: uint64(Full) / uint64(w), weight: w, slack: uint32(d*uint64(w) - left),
 	})
 	return uint32(len(q.classes) - 1)
-}
-
-func (q *Sequence) reset() {
-	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 }
 
 func (q *Sequence) compact() Sequence {
@@ -158,7 +150,7 @@ func (t classTable) findOrAdd(q *Sequence, i, w uint32, left uint64) uint32 {
 			t.slots[slot] = q.addClass(w, left) + 1
 			return t.slots[slot] - 1
 		}
-		if c := number - 1; q.classes[c].weight == w && q.phase(c) == left {
+		if c := number - 1; q.classes[c].weight == w && q.leftAt(c, 0) == left {
 			return c
 		}
 	}

@@ -152,7 +152,7 @@ func (c *Core) takeActions() []Action {
 	return actions
 }
 
-// for actions that concern no address
+// Actions that concern no address have this index.
 const noAddress = 0
 
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }

@@ -51,11 +51,15 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	}
 	switch c.phase {
 	case PhaseIdle:
-		c.reportIdle(i, t)
+		if t == connectionMade {
+			c.connected(i)
+		}
 	case PhaseConnecting:
 		c.reportConnecting(i, t)
 	case PhaseReady:
-		c.reportReady(i, t)
+		if t == connectionLost {
+			c.becomeIdle(i)
+		}
 	case PhaseRetrying:
 		c.reportRetrying(i, t)
 	}
@@ -127,12 +131,6 @@ func (c *Core) CallsEnded(i int, answered bool) []Action {
 	return c.takeActions()
 }
 
-func (c *Core) reportIdle(i int, t transition) {
-	if t == connectionMade {
-		c.connected(i)
-	}
-}
-
 func (c *Core) reportConnecting(i int, t transition) {
 	switch t {
 	case connectionMade:
@@ -141,12 +139,6 @@ func (c *Core) reportConnecting(i int, t transition) {
 		c.becomeIdle(i)
 	case attemptFailed:
 		c.failedInPass(i)
-	}
-}
-
-func (c *Core) reportReady(i int, t transition) {
-	if t == connectionLost {
-		c.becomeIdle(i)
 	}
 }
 

@@ -98,7 +98,8 @@ func (s *Share) probed(now time.Duration, a answer) {
 		s.pressure.learn(now, a.ratio, a.elapsed)
 	}
 	if s.breaker.probes--; a.result.good() && !a.late {
-		s.startSlowly(now)
+		s.fraction = slowStart
+		s.renew(now)
 	} else {
 		s.breaker.open()
 	}

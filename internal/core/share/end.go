@@ -34,7 +34,9 @@ const (
 // hang.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
-	c.endpoint.note(now, r)
+	if c.endpoint != nil && r == Good {
+		c.endpoint.answered = now
+	}
 	own, late := s.end(now, c, r)
 	own = own && (!filling || !s.endpoints.othersWereBad(now, c.endpoint))
 	switch {

@@ -17,12 +17,6 @@ type Endpoint struct {
 // An endpoint that has answered another call since does not hang.
 func (e *Endpoint) answeredSince(t time.Duration) bool { return e != nil && e.answered > t }
 
-func (e *Endpoint) note(now time.Duration, r Result) {
-	if e != nil && r == Good {
-		e.answered = now
-	}
-}
-
 // These endpoints have answered lately, the newest first, with a count of those that are failing.
 // Each answer moves one to the front and drops what is old at the end, so the cost does not depend
 // on their number.

@@ -65,8 +65,3 @@ func (s *Share) grow(now, most time.Duration) {
 	}
 	s.grownAt = now
 }
-
-func (s *Share) startSlowly(now time.Duration) {
-	s.fraction = slowStart
-	s.renew(now)
-}

@@ -60,7 +60,7 @@ func (e *endpoints) update(list []resolver.Endpoint) {
 	}
 }
 
-// An endpoint that we do not know belongs to no list.
+// If we do not know the address, its endpoint belongs to no list.
 func (e *endpoints) of(a resolver.Address) *endpoint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +108,6 @@ func (p *endpoint) refresh() (changed bool) {
 	return changed
 }
 
-// The result is nil if no endpoint has failed.
 func (e *endpoints) failure() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,7 +15,7 @@ type exportFlag struct {
 	users int // number of policies that share this value; guarded by exportFlags.mu
 }
 
-// by the metrics recorder of the channel
+// The key is the channel's metrics recorder.
 var exportFlags struct {
 	mu         sync.Mutex
 	byRecorder map[estats.MetricsRecorder]*exportFlag

@@ -101,7 +101,6 @@ func (c Counts) negative() Counts {
 
 var seriesLimit tally.Bound
 
-// one sum for the whole process
 var endpointCounts tally.Board[labels, Counts]
 
 // Meter exports the metrics of the endpoints below one policy. Recording each pick would make picks

@@ -86,7 +86,7 @@ func (s *Shell) Watch() (stop func()) {
 
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// This ends each batch of events.
+// We do this at the end of each batch of events.
 func (s *Shell) updateSnapshot() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -158,7 +158,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.watchedChildren = watched
 }
 
-// *since becomes the present time, but only for the debug page.
+// Only the debug page shows this time.
 func recordChange(since *int64, before, now connectivity.State) {
 	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

@@ -7,7 +7,7 @@ const (
 	// each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	MaxCombinations = 200
-	// in bytes; Other replaces a longer label
+	// A label with more bytes becomes Other.
 	maxLength = 500
 )
 

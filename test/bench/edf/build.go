@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// per endpoint, for a scheduler and its first pick
+// We count this for each endpoint: a scheduler and its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {

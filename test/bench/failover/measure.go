@@ -89,7 +89,7 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// the first answer on a channel, and the number of calls until then
+// This is about the first answer on a channel, and the calls until then.
 type answer struct {
 	at       time.Time
 	attempts int

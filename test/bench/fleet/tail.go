@@ -12,13 +12,12 @@ import (
 //go:embed tail.csv
 var tailRecord string
 
-// what each policy did with each deadline, in the order of the record
 type tails struct {
 	percentiles []float64
 	rows        []*tailRow
 }
 
-// one value for each seed
+// A row has one value for each seed.
 type tailRow struct {
 	deadline, policy string
 	calls            int

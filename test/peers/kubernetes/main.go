@@ -24,7 +24,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// between an event and the measured calls; a step may have an extra wait
+// We wait so long between an event and the measured calls. A step may have an extra wait.
 const settleTime = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// of a package's tests without a mutant
+// Without a mutant, the tests of a package may take so long.
 const maxTimeout = 10 * time.Minute
 
 type suite struct {

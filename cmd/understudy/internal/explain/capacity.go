@@ -52,7 +52,6 @@ func Capacities(given map[string]string, priorities int) (all []float64, err err
 	return all, nil
 }
 
-// a number of calls in a second, such as 20/s
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || !(rate >= 0.001 && rate <= 1e6) {

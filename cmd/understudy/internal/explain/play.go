@@ -54,7 +54,6 @@ func (r *Result) play(settings options.Settings) {
 	}
 }
 
-// Calls get this error when no priority takes them.
 func (r *Result) failure() string {
 	var reasons []string
 	for i, p := range r.tree.Priorities {

@@ -89,7 +89,6 @@ func (r *Result) printTables(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// The first cell has the priority and its cluster, if it has one.
 func row(priority any, cluster string, cells ...any) []string {
 	list := []string{printable.Text(strings.TrimSpace(fmt.Sprint(priority, " ", cluster)))}
 	for _, cell := range cells {

@@ -158,13 +158,12 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// Besides its addresses, --down may name these to take down an endpoint.
+// --down also accepts these for an endpoint, besides its addresses.
 func placesOf(cluster string, priority uint32, locality string) []string {
 	return slices.DeleteFunc([]string{locality, fmt.Sprintf("priority:%d", priority), "cluster:" + cluster}, func(s string) bool { return s == "cluster:" })
 }
 
-// The name of a locality may lack its trailing slashes. found is false if there is no such place or
-// address.
+// The name of a locality may lack its trailing slashes.
 func (r *Result) takeDown(name string) (found bool) {
 	is := func(place string) bool {
 		return name != "" && strings.TrimRight(place, "/") == strings.TrimRight(name, "/")

@@ -43,7 +43,6 @@ type mechanism struct {
 	failure   string // why there is no answer
 }
 
-// Anything else is the name of a file.
 func isTarget(argument string) bool {
 	first, _, _ := strings.Cut(argument, ",")
 	scheme, _, found := strings.Cut(first, ":")
@@ -113,7 +112,6 @@ func (s *subject) addCluster(c cds.Mechanism) (err error) {
 	return err
 }
 
-// The notes about the mechanism get the prefix.
 func (s *subject) add(m mechanism, prefix string) {
 	if m.answer == nil {
 		m.answer = &topology.Checked{Answer: &discovery.Answer{Resolved: []resolver.Endpoint{}}}
@@ -128,7 +126,6 @@ func (s *subject) add(m mechanism, prefix string) {
 	s.mechanisms = append(s.mechanisms, m)
 }
 
-// as in the query of a target
 func parseOptions(given []string) (settings options.Settings, err error) {
 	query, err := join.WithOptions("", given)
 	if err != nil {
@@ -141,7 +138,6 @@ func parseOptions(given []string) (settings options.Settings, err error) {
 	return settings, err
 }
 
-// The settings come from the target and the options.
 func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Settings, err error) {
 	target, err := join.WithOptions(o.File, o.Options)
 	if err == nil {

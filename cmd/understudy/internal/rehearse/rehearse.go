@@ -216,7 +216,6 @@ func readBudget(o Options) (budget map[string]Limit, err error) {
 	return budget, nil
 }
 
-// An entry for a row that does not exist would bound nothing.
 func checkBudget(budget map[string]Limit, all []*scenario, file string) error {
 	for _, name := range slices.Sorted(maps.Keys(budget)) {
 		if name != everyRow && !slices.ContainsFunc(all, func(s *scenario) bool { return s.name == name }) {

@@ -48,7 +48,7 @@ type Limit struct {
 	Normal      *float64 `json:"seconds_until_normal,omitempty"`
 }
 
-// for rows that have no limit of their own
+// This limit is for rows that have none of their own.
 const everyRow = "every row"
 
 func report(w rehearse.World, scenarios []*scenario) *Report {

@@ -74,7 +74,6 @@ func scenariosFor(w rehearse.World) (list []*scenario) {
 	return list
 }
 
-// names are the beginnings of the scenarios' names.
 func chosen(all []*scenario, names []string) ([]*scenario, error) {
 	if len(names) == 0 {
 		return all, nil
