@@ -1,6 +1,11 @@
 // Package pickfirst decides which address to try next (gRFC A62), with overlapping connection
 // attempts (gRFC A61). It is a state machine without goroutines, locks, a clock or gRPC types. Each
-// event returns the actions to execute.
+// event returns the actions to execute:
+//
+//	the list is a, b, c   ->  publish CONNECTING, connect a
+//	250 ms pass           ->  connect b                   a's attempt continues
+//	b fails               ->  connect c
+//	a is READY            ->  shut down b and c, publish READY with a
 package pickfirst
 
 import (
