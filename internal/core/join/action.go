@@ -34,9 +34,8 @@ const (
 	// name of the mechanism in place of what was stored. We use it if a source later fails before
 	// its first answer (see Config.Kept).
 	Keep
-	// Confirm records that the stored answer was last known to be valid at the given time. If the
-	// source knows a later one, that counts: ask it. This precedes Stop, as a stopped source may no
-	// longer know.
+	// Confirm records that the stored answer was last known to be valid at the given time or, if the
+	// source knows one itself, at that. This precedes Stop: a stopped source may no longer know.
 	Confirm
 
 	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the
