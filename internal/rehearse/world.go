@@ -42,7 +42,6 @@ func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Secon
 // Fault is what can be wrong with a server.
 type Fault int
 
-// The faults.
 const (
 	Killed      Fault = iota // no connections; calls that are under way fail
 	Drained                  // no connections; calls that are under way are answered
@@ -85,7 +84,6 @@ func (e *Event) concerns(s *server) bool {
 // Span is a time from the begin of a run to another one.
 type Span struct{ From, To time.Duration }
 
-// Has reports whether a moment is in the span.
 func (s Span) Has(t time.Duration) bool { return t >= s.From && t < s.To }
 
 // Spike is another rate for a while.
@@ -94,7 +92,6 @@ type Spike struct {
 	Span
 }
 
-// World is what is played.
 type World struct {
 	Priorities [][]Server
 	Groups     []int     // SourcePriorities of core/priority; nil if no priority is split into near groups
