@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,7 @@ func TestState(t *testing.T) {
 	if !strings.HasPrefix(json, `{"loadBalancingConfig":[{"understudy_priority":{`) || !strings.HasSuffix(json, `],"methodConfig":[]}`) {
 		t.Errorf("service config = %s", json)
 	}
+	state.Endpoints = slices.Clone(state.Endpoints) // what Seal keeps must not be modified
 	for i := range state.Endpoints {
 		state.Endpoints[i].Attributes = nil
 	}

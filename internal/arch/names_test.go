@@ -27,7 +27,7 @@ func TestNamesInComments(t *testing.T) {
 		}
 	}
 	want := []string{
-		"Moved", "Refusals", "renamed", "When", "forgotten", "TestOfAnotherName", "reset",
+		"Moved", "Refusals", "renamed", "When", "forgotten", "TestOfAnotherName", "restart",
 		"Refusals", "Handed", "Counter.Sum", "counter.Sum", "time.Pause", "Clock", "oldHelper", "Old" + "Helper", // the last must not occur here
 	}
 	if !slices.Equal(found, want) {
@@ -41,13 +41,13 @@ type problem struct {
 	text     string
 }
 
-// misnamed returns the doc comments that do not begin with the declared name.
+// misnamed returns the doc comments of exported names that do not begin with the name.
 //
 // The comment of a function, type, constant, variable, field or method of an interface begins with
 // its name, after an article or none. If several names share a comment, it begins with one of them,
 // and lists no others in "X and Y" or "X or Y". A comment that begins with "The following" is for a
-// group of fields. Not checked are the comments of const, var and type blocks, of main and init, and
-// of what is declared in a function.
+// group of fields. We do not check the comments of const, var and type blocks, nor of what is
+// declared in a function. The comment of an unexported name may begin with the reason, or with "we".
 //
 // The comment of a test may tell a story. But if it begins with a lower-case word, the directory's
 // code must contain this word, and if it begins with the name of a test, this must be its own.
@@ -59,7 +59,7 @@ func (a *tree) misnamed() (found []problem) {
 				return false
 			}
 			doc, names := documented(n)
-			if doc == nil || doc.Text() == "" {
+			if doc == nil || doc.Text() == "" || !slices.ContainsFunc(names, ast.IsExported) {
 				return true
 			}
 			wrong := wrongName(doc.Text(), names)
@@ -131,7 +131,7 @@ func wrongName(text string, names []string) string {
 func tellsStory(f *ast.FuncDecl, file string) bool {
 	name := f.Name.Name
 	tested := strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/")
-	return f.Recv == nil && (name == "main" || name == "init" || tested && testPattern.MatchString(name))
+	return f.Recv == nil && tested && testPattern.MatchString(name)
 }
 
 func wrongStory(text, name string, d *declarations) string {

@@ -24,7 +24,6 @@ var retired = []struct{ pattern, use string }{
 	{`has its way|have their way`, "decides"},
 	{`(?:stands|stand) for`, "represents, denotes"},
 	{`to and fro`, "back and forth"},
-	{`says whether|say whether|tells whether`, "reports whether"},
 	{`what (?:it|they) (?:says|say|said)`, "a noun: the response, the answer, the configuration"},
 	{`is told|are told|was told`, "receives, is notified of"},
 	{`as well as it was`, "unchanged"},

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// channel is a client. It does what policy/priority does with the decisions of its cores.
+// A channel does what policy/priority does with the decisions of its cores.
 type channel struct {
 	model      *model
 	index      int
@@ -36,7 +36,7 @@ type channel struct {
 	waiting []*call
 }
 
-// intake is the share of a priority, and what the share must know of its connections.
+// An intake is the share of a priority, and what the share must know of its connections.
 type intake struct {
 	*share.Share
 	share.Link
@@ -66,7 +66,7 @@ func newChannel(m *model, index int) *channel {
 	return c
 }
 
-// close ends the channel. Calls under way end as they would have.
+// Calls under way end as they would have.
 func (c *channel) close() {
 	c.closed = true
 	if c.roundRobin {
@@ -132,8 +132,7 @@ func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
 	})
 }
 
-// settle tells the shares what has become of the other priorities, and the core whether one more is
-// wanted.
+// The shares learn what has become of the other priorities, and the core whether we want one more.
 func (c *channel) settle() {
 	if c.closed || !c.model.world.Policy.Overflow {
 		return
@@ -147,7 +146,10 @@ func (c *channel) settle() {
 	c.setLast()
 	ready := c.ready()
 	for _, p := range returned {
-		c.noteReturn(p, ready)
+		i := c.intakes[p]
+		if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now-c.start <= c.model.world.Policy.FailoverTimeout) {
+			i.Returned(c.model.now, c.model.now-i.LostAt)
+		}
 	}
 	c.want()
 	c.offers = c.state == core.Ready
@@ -183,14 +185,7 @@ func (c *channel) setLast() {
 	}
 }
 
-func (c *channel) noteReturn(p int, ready []int) {
-	i := c.intakes[p]
-	if i.MayBeCold(p == ready[len(ready)-1], !c.offers || c.model.now-c.start <= c.model.world.Policy.FailoverTimeout) {
-		i.Returned(c.model.now, c.model.now-i.LostAt)
-	}
-}
-
-// want asks for one more priority below the lowest READY one that cannot carry its calls.
+// If the lowest READY priority cannot carry its calls, we want one more below it.
 func (c *channel) want() {
 	below := ""
 	if p := share.Short(c.order()); p >= 0 {
@@ -202,7 +197,7 @@ func (c *channel) want() {
 	}
 }
 
-// limitBackoffs ends long backoffs of each child while none is READY.
+// We end long backoffs of each child while none is READY.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
 	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))
@@ -236,7 +231,7 @@ func (c *channel) anyReady() bool {
 	return false
 }
 
-// call is a call of the user, with all its attempts.
+// A call is the user's, with all its attempts.
 type call struct {
 	began, deadline time.Duration
 	costly          bool
@@ -265,7 +260,7 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-// seconds returns a time, or one that is longer than any run.
+// We cut off what would overflow: no run is that long.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), 1e18))
 }
@@ -276,7 +271,6 @@ func (c *channel) ended(r *call, end End) {
 	}
 }
 
-// pick does what the picker of policy/priority does.
 func (c *channel) pick(r *call) {
 	if c.roundRobin {
 		c.next++
@@ -313,7 +307,7 @@ func (c *channel) pick(r *call) {
 	}
 }
 
-// with settles if a call has changed what a share means for the other priorities.
+// We settle if a call has changed what a share means for the other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
 	before := s.Standing()
@@ -349,7 +343,6 @@ func (c *channel) wait(r *call) {
 	}
 }
 
-// pickAgain gives the waiting calls to a new picker.
 func (c *channel) pickAgain() {
 	waiting := c.waiting
 	c.waiting = nil
@@ -362,7 +355,6 @@ func (c *channel) pickAgain() {
 	}
 }
 
-// send sends a call to a priority. It returns false if no endpoint of it is connected.
 func (c *channel) send(r *call, p int) bool {
 	m := c.model
 	if p < len(m.world.Drop) && m.world.Drop[p] > 0 && m.random.Float64() < m.world.Drop[p] {
@@ -385,7 +377,6 @@ func (c *channel) send(r *call, p int) bool {
 	return true
 }
 
-// call makes an attempt at a server.
 func (c *channel) call(r *call, s *server, ended func(share.Result)) {
 	m := c.model
 	r.priority = s.priority

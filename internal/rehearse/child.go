@@ -18,7 +18,7 @@ import (
 	coreedf "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
-// child is what is below a priority: outlier detection, and the localities.
+// A child is what is below a priority: outlier detection, and the localities.
 type child struct {
 	channel    *channel
 	name       string
@@ -36,7 +36,7 @@ type child struct {
 	resetRun   uint64
 }
 
-// locality has round robin over its endpoints.
+// A locality has round robin over its endpoints.
 type locality struct {
 	child     *child
 	name      string
@@ -78,7 +78,6 @@ func (c *channel) newChild(name string) *child {
 	return ch
 }
 
-// subset returns the servers that a client uses.
 func (m *model) subset(servers []*server) []*server {
 	if m.world.Subset == 0 || m.world.Subset >= len(servers) {
 		return servers
@@ -92,10 +91,9 @@ func (m *model) subset(servers []*server) []*server {
 	return list
 }
 
-// at is a moment of a run as the cores see it.
 func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
-// connect is an update of the child: with the first one, all endpoints connect.
+// With the first update, all endpoints connect.
 func (ch *child) connect() {
 	if ch.updated {
 		return
@@ -153,7 +151,6 @@ func (ch *child) scheduleSweep() {
 	})
 }
 
-// showEjections tells the endpoints of ejections that have begun or ended.
 func (ch *child) showEjections() {
 	outcome := ch.outliers.Take()
 	for _, entry := range outcome.States {
@@ -172,7 +169,6 @@ func (ch *child) showEjections() {
 	}
 }
 
-// report is called when an endpoint has reported its state.
 func (l *locality) report(e *endpoint, state weightedroundrobin.State) {
 	m := l.child.channel.model
 	if l.wrr.Reported(e.robin, state, at(m.now)) {
@@ -185,7 +181,6 @@ func (l *locality) report(e *endpoint, state weightedroundrobin.State) {
 	l.publish()
 }
 
-// publish publishes the locality's state if it is due, or later.
 func (l *locality) publish() {
 	m := l.child.channel.model
 	when, due := l.wrr.Due()
@@ -213,7 +208,6 @@ func (l *locality) publish() {
 	l.child.report(l, published)
 }
 
-// report is called when a locality has reported its state.
 func (ch *child) report(l *locality, state weightedroundrobin.State) {
 	m := ch.channel.model
 	ch.target.Report(l.name, weightedtarget.State(state))
@@ -249,7 +243,6 @@ var stateOf = [...]core.State{
 	weightedtarget.Idle: core.Idle, weightedtarget.TransientFailure: core.TransientFailure,
 }
 
-// schedule returns a new sequence of picks, or nil if there is nothing to pick.
 func (m *model) schedule(weights []uint32) *edf.Scheduler {
 	if len(weights) == 0 {
 		return nil
@@ -263,7 +256,6 @@ func (m *model) schedule(weights []uint32) *edf.Scheduler {
 	return edf.New(entries)
 }
 
-// pick returns the endpoint that the next call goes to, or nil.
 func (ch *child) pick() *endpoint {
 	if ch.scheduler == nil {
 		return nil
@@ -278,8 +270,7 @@ func (ch *child) pick() *endpoint {
 	return nil
 }
 
-// endpoint is one endpoint of a channel: its pick_first with a subchannel, and its entry in outlier
-// detection.
+// An endpoint has a pick_first with a subchannel, and its entry in outlier detection.
 type endpoint struct {
 	share.Endpoint
 	locality  *locality
@@ -332,7 +323,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 	}
 }
 
-// dial makes an attempt to connect: two round trips, or one until it is refused.
+// An attempt to connect takes two round trips, or one until it is refused.
 func (e *endpoint) dial() {
 	m := e.child.channel.model
 	e.run++
@@ -374,7 +365,7 @@ func (e *endpoint) dial() {
 	})
 }
 
-// backOff is gRPC's: 1 s, times 1.6 for each further failure, a fifth more or less.
+// gRPC's backoff is 1 s, times 1.6 for each further failure, a fifth more or less.
 func (e *endpoint) backOff(failures int) {
 	m := e.child.channel.model
 	longest := m.world.Policy.MaxConnectBackoff
@@ -397,7 +388,6 @@ func (e *endpoint) report(s pickfirst.State, err error) {
 	}
 }
 
-// disconnected is called when the server has closed the connection.
 func (e *endpoint) disconnected() {
 	if !e.connected {
 		return
@@ -430,7 +420,7 @@ func (e *endpoint) reportHealth() {
 	e.apply(e.leaf.Health(0, state, nil))
 }
 
-// ticket is what the endpoint was when a call began.
+// A ticket is what the endpoint was when a call began.
 type ticket struct {
 	period   uint64
 	ejection uint64
@@ -441,7 +431,7 @@ func (e *endpoint) begin() ticket {
 	return ticket{e.period, e.ejection, e.outlier.State() == outlierdetection.Returned}
 }
 
-// ended counts the end of a call as policy/outlierdetection does.
+// We count the end of a call as policy/outlierdetection does.
 func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 	if e.child.closed || e.child.outliers.NoOp() || blame == share.FullNow {
 		return

@@ -15,7 +15,7 @@ const (
 	forever   = time.Duration(math.MaxInt64)
 )
 
-// model is a run: a heap of events, each at its time.
+// A run is a heap of events, each at its time.
 type model struct {
 	world   World
 	now     time.Duration
@@ -47,7 +47,7 @@ type Call struct {
 // End is how a call ended.
 type End int
 
-// The ends of calls. All but the first are lost.
+// All but the first end are lost calls.
 const (
 	Answered     End = iota
 	Failed           // by a server, or its deadline passed there
@@ -142,7 +142,6 @@ func (m *model) until(end time.Duration) {
 
 func (m *model) stopped() bool { return m.Stopped != nil && m.Stopped() }
 
-// attempt is an attempt of a call at a server.
 type attempt struct {
 	client   *channel
 	deadline time.Duration // forever if it has none
@@ -186,7 +185,6 @@ func (s *server) has(f Fault) bool {
 
 func (s *server) accepts() bool { return !s.has(Killed) && !s.has(Drained) }
 
-// unreachableFor reports whether no packets pass between the server and a client.
 func (s *server) unreachableFor(c *channel) bool {
 	for i := range s.model.world.Events {
 		e := &s.model.world.Events[i]
@@ -197,7 +195,6 @@ func (s *server) unreachableFor(c *channel) bool {
 	return false
 }
 
-// strike is called when a fault begins.
 func (s *server) strike(f Fault) {
 	switch f {
 	case Killed, Drained:
@@ -207,7 +204,6 @@ func (s *server) strike(f Fault) {
 	}
 }
 
-// disconnect ends the connections of some clients.
 func (s *server) disconnect(loseCalls bool, some func(*channel) bool) {
 	connections, calls := s.connections, s.inside
 	s.connections, s.inside = nil, nil
@@ -228,7 +224,6 @@ func (s *server) disconnect(loseCalls bool, some func(*channel) bool) {
 	}
 }
 
-// receive is called when a call arrives.
 func (s *server) receive(a *attempt) {
 	m, w := s.model, &s.model.world
 	refuse := func(r share.Result) { m.after(roundTrip, func() { a.finish(r) }) }

@@ -75,8 +75,9 @@ func Play(ctx context.Context, w World, seed uint64) *Outcome {
 	return o
 }
 
-// normal returns the time from the end of the last fault to the first three seconds in which less
-// than 2 % of the calls are lost, and the first priority answers 90 % of what it did before.
+// The fleet is back to normal after the first three seconds in which less than 2 % of the calls are
+// lost, and the first priority answers 90 % of what it did before. We count from the end of the
+// last fault.
 func (o *Outcome) normal(w *World) time.Duration {
 	begin, end := w.Length, time.Duration(0)
 	for _, e := range w.Events {
@@ -106,7 +107,6 @@ func (o *Outcome) sum(from, to int) Second {
 	return total
 }
 
-// Total returns the number of calls.
 func (s Second) Total() (n int) {
 	for _, answered := range s.Answered {
 		n += answered
@@ -121,7 +121,6 @@ type Mover struct {
 	at    int
 }
 
-// Note is called for each answer.
 func (m *Mover) Note(priority int) {
 	if m.last = append(m.last, priority); len(m.last) < 10 {
 		return

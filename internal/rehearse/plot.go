@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// colours of priorities, from the highest on; the last one is for those below.
+// The first is for the highest priority; all below the third share the last one.
 var colours = []string{"#2f6db5", "#e0a030", "#6a9a3a", "#8a6ab0"}
 
 // Plot draws how many calls each priority answers in each second, and how many are lost, on top of

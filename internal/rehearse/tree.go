@@ -15,9 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// OfTree returns the world that a channel with a tree has before it: its priorities, with a server for
-// each endpoint, in order, and its policy. How large the servers are is not known. The outlier
-// detection is that of the first priority.
+// OfTree returns the world that a channel with a tree has before it: its priorities, with a server
+// for each endpoint, in order, and its policy. We do not know how large the servers are. The
+// outlier detection is that of the first priority.
 func OfTree(tree topology.Tree) World {
 	config := tree.Config()
 	n := len(config.Priorities)

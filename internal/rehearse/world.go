@@ -42,7 +42,6 @@ func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Secon
 // Fault is what can be wrong with a server.
 type Fault int
 
-// The faults.
 const (
 	Killed       Fault = iota // no connections; calls that are under way fail
 	Drained                   // no connections; calls that are under way are answered
@@ -87,7 +86,6 @@ func (e *Event) concerns(s *server) bool {
 // Span is a time from the begin of a run to another one.
 type Span struct{ From, To time.Duration }
 
-// Has reports whether a moment is in the span.
 func (s Span) Has(t time.Duration) bool { return t >= s.From && t < s.To }
 
 // Spike is another rate for a while.
@@ -96,7 +94,6 @@ type Spike struct {
 	Span
 }
 
-// World is what is played.
 type World struct {
 	Priorities [][]Server
 	Entries    []string  // by priority: the entry of the target whose source has it; nil if there is one

@@ -80,8 +80,7 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged implements shell.CountedUser. If the subchannel is in use, it publishes the new
-// picker.
+// PickerChanged publishes the new picker if the subchannel is in use.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -101,8 +100,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address[:], 0)
 }
 
-// renew replaces the subchannel of address i. It creates the new one before it shuts down the old
-// one, because outlier detection forgets an endpoint that has no subchannel.
+// We create the new subchannel before we shut down the old one: outlier detection forgets an
+// endpoint that has none.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -129,7 +128,7 @@ func (e *entry) shutdown() {
 	}
 }
 
-// changed is the state listener of the subchannel. gRPC holds no lock while it calls changed.
+// gRPC holds no lock while it calls this.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
@@ -149,14 +148,12 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 
 var epoch = time.Now()
 
-// backOff reports IDLE to the core after a backoff. gRPC itself has no backoff after the end of an
-// established connection.
+// gRPC itself has no backoff after the end of an established connection.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// healthChanged is the health listener. It only queues an event, because gRPC calls it with a lock
-// that RegisterHealthListener needs.
+// We only queue an event here: gRPC calls this with a lock that RegisterHealthListener needs.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

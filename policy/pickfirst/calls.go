@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// calls counts the calls on one connection, and reports their first response to the core. When the
-// connection has been lost and the last call has ended, it reports that, too.
+// We count the calls on one connection, and tell the core of their first response and, when the
+// connection has been lost, of the end of the last one.
 type calls struct {
 	sub      *subchannel
 	open     atomic.Int64 // calls in flight, plus one until awaitCalls
@@ -54,8 +54,7 @@ func (c *calls) enqueue(f func(*policy)) {
 	})
 }
 
-// awaitCalls is called when the connection has been lost. If READY was never published for it, there
-// were no calls.
+// The connection has been lost. If READY was never published for it, there were no calls.
 func (s *subchannel) awaitCalls() {
 	c := s.calls
 	if c == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// healthEnabled reports whether the parent has requested health updates, with
-// stateattr.EnableHealthListener or with grpc-go's function of that name.
+// The parent asks for health updates with stateattr.EnableHealthListener, or with grpc-go's
+// function of that name.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
@@ -29,8 +29,8 @@ func healthEnabled(state resolver.State) bool {
 	return m.marked
 }
 
-// lastMark caches the last result of markedByGRPC. A parent may pass the same attributes to 10,000
-// children. Comparing the attributes for each child would take longer than the rest of the update.
+// A parent may pass the same attributes to 10,000 children. Comparing them for each child would
+// take longer than the rest of the update, so we cache the last result.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {
@@ -38,9 +38,8 @@ type mark struct {
 	marked bool
 }
 
-// markedByGRPC reports whether state was marked by EnableHealthListener of grpc-go. The key of that
-// attribute is private. Therefore state is marked again: if this does not change the attributes, it
-// was marked before.
+// The key of the attribute that grpc-go's EnableHealthListener sets is private. So we mark state
+// again: if this does not change the attributes, it was marked before.
 func markedByGRPC(state resolver.State) (marked bool) {
 	// Attributes.Equal panics if an attribute cannot be compared.
 	defer func() {

@@ -10,9 +10,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// addressesOf returns the addresses of state without duplicates, in the order in which they are
-// tried. It goes from endpoint to endpoint (A61), in random order if seed is set, and interleaves
-// the address families. It does not modify state.
+// We go from endpoint to endpoint (A61), in random order if seed is set, interleave the address
+// families, and leave out duplicates. state stays unmodified.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -30,9 +29,8 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-// inOrder returns list, shuffled if seed is set. Each endpoint gets a random number that depends
-// only on the seed and its addresses. Two endpoints therefore keep their relative order when the
-// list changes.
+// The list is shuffled if seed is set. Each endpoint gets a random number that depends only on the
+// seed and its addresses, so two endpoints keep their relative order when the list changes.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -49,8 +47,8 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// number returns the random number of an endpoint, in [0, 1). It does not depend on the order of
-// the addresses. For random seeds, it is uniformly distributed and independent of other endpoints.
+// The random number of an endpoint is in [0, 1), and does not depend on the order of the addresses.
+// For random seeds, it is uniformly distributed and independent of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
@@ -86,8 +84,7 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// placesIn returns, for each address in list, its index in old or -1. Addresses are equal if their
-// Addr, server name and attributes are.
+// Addresses are equal if their Addr, server name and attributes are. A new one has -1.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -97,8 +94,7 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a function that returns the index of an address in old. It builds a map if there
-// are enough searches to make up for the cost.
+// We build a map if there are enough searches to make up for the cost.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

@@ -11,17 +11,16 @@ import (
 
 var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// failing returns a picker that fails calls with err. err must not contain a status error, which
-// would also end wait-for-ready calls.
+// err must not contain a status error, which would also end wait-for-ready calls.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
-// idlePicker makes calls wait. The first call makes the policy connect.
+// Calls wait, and the first one makes the policy connect.
 type idlePicker struct {
 	policy *policy
 	asked  atomic.Bool
 }
 
-// Pick queues a request to connect, because Pick itself must not block.
+// Pick must not block, so it only queues a request to connect.
 func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	if !i.asked.Swap(true) {
 		i.policy.serial.Enqueue(i.policy.exitIdle)

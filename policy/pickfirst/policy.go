@@ -17,14 +17,14 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// policy connects the core to gRPC's balancer API. There may be tens of thousands of policies, one
-// for each endpoint, so a policy is small and has no goroutine.
+// There may be tens of thousands of policies, one for each endpoint, so a policy is small and has
+// no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// The following fields are used only by events of serial.
+	// Only events of serial use these.
 	core    core.Core
 	entries []entry
 	timer   serial.Timer
@@ -84,7 +84,7 @@ func (p *policy) update(list []resolver.Address, health bool) {
 }
 
 // ResolverError makes calls fail with err, unless one of the known addresses may still work. It
-// does not block, because a parent may call it from UpdateState.
+// does not block: a parent may call it from UpdateState.
 func (p *policy) ResolverError(err error) {
 	err = fmt.Errorf("name resolver error: %v", err) // err is not wrapped, because it may be a status error, see failing
 	p.serial.Run(func() { p.fail(err) })
@@ -96,7 +96,7 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is not used, because every subchannel has a StateListener.
+// UpdateSubConnState is not used. Every subchannel has a StateListener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }
@@ -107,8 +107,7 @@ func (p *policy) exitIdle() {
 	}
 }
 
-// ResetBackoff implements shell.BackoffResetter. It retries the addresses whose last attempt
-// failed so long ago.
+// ResetBackoff retries the addresses whose last attempt failed so long ago.
 func (p *policy) ResetBackoff(atLeast time.Duration) {
 	p.serial.Run(func() {
 		if !p.closed {
@@ -139,7 +138,6 @@ var states = [...]core.State{
 	connectivity.TransientFailure: core.TransientFailure,
 }
 
-// stateOf converts a state of gRPC. SHUTDOWN becomes None.
 func stateOf(s connectivity.State) core.State {
 	if s < 0 || int(s) >= len(states) {
 		return core.None

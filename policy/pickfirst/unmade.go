@@ -12,8 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// open creates the subchannel for an address and makes it connect. refusals is the number of
-// earlier failures of NewSubConn. open runs on the serializer.
+// refusals is the number of earlier failures of NewSubConn. This runs on the serializer.
 func (s *subchannel) open(address []resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn(address, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -30,9 +29,9 @@ func (s *subchannel) open(address []resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// pendingSubConn is used in place of a subchannel that gRPC could not create, which happens while
-// the channel closes. For the core, it is a subchannel in backoff after a failed attempt. It is
-// kept if the address is also in the next list, and it retries indefinitely (A62).
+// While a channel closes, gRPC may not create a subchannel; this takes its place. The core sees a
+// subchannel in backoff after a failed attempt. We keep it if the address is also in the next list,
+// and retry indefinitely (A62).
 type pendingSubConn struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 
@@ -55,6 +54,6 @@ func (u *pendingSubConn) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the retries. If the timer has just fired, its event has no effect, because the
-// index of the subchannel is then gone.
+// Shutdown ends the retries. If the timer has just fired, its event has no effect: the index of the
+// subchannel is then gone.
 func (u *pendingSubConn) Shutdown() { u.timer.Stop() }

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
-// policy is the balancer. Its core computes the connectivity state (A28).
+// The core computes the connectivity state (A28).
 type policy struct {
 	*shell.Shell
 	core   core.Core
@@ -104,7 +104,7 @@ func (p *policy) wake() {
 	}
 }
 
-// End publishes the state after each update, because weights may have changed.
+// End publishes the state after each update: weights may have changed.
 func (p *policy) End() {
 	p.wake()
 	p.Publish()

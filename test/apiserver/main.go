@@ -82,7 +82,6 @@ func (s *server) createOnce(name string, content func() ([]byte, error)) (string
 	return string(b), os.WriteFile(s.file(name), b, 0o600)
 }
 
-// prepare starts etcd, writes the files of kube-apiserver, and returns its flags.
 func (s *server) prepare() (flags []string, err error) {
 	if s.token, err = s.createOnce("token", func() ([]byte, error) { return []byte(rand.Text()), nil }); err != nil {
 		return nil, err
@@ -126,7 +125,6 @@ func (s *server) prepare() (flags []string, err error) {
 	}, os.WriteFile(s.file("etcd"), []byte(clients.String()), 0o600)
 }
 
-// runControllers waits until kube-apiserver is ready, starts the controllers, and prints "ready".
 func (s *server) runControllers(ctx context.Context) error {
 	config := &rest.Config{Host: "https://127.0.0.1:" + s.port, BearerToken: s.token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: s.file("apiserver.crt")}}

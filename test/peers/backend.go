@@ -21,8 +21,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// service is the service that the backends serve. A call returns the name of the backend's
-// priority.
+// A call returns the name of the backend's priority.
 var service = grpc.ServiceDesc{
 	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),
@@ -48,7 +47,6 @@ func callName(ctx context.Context, cc grpc.ClientConnInterface) (string, error) 
 
 const answerAfter = 10 * time.Millisecond
 
-// answerAfterDelay returns the behavior of a backend that answers calls after the delay d.
 func answerAfterDelay(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -69,8 +67,7 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// oneWorker returns the behavior of a backend that answers calls one after the other, each in the
-// duration service. Calls whose callers have left do not wait.
+// Calls wait for one another, but those whose callers have left do not.
 func oneWorker(service time.Duration) func(context.Context) error {
 	worker, answer := make(chan struct{}, 1), answerAfterDelay(service)
 	return func(ctx context.Context) error {
@@ -84,7 +81,7 @@ func oneWorker(service time.Duration) func(context.Context) error {
 	}
 }
 
-// backend is a server of one priority with its own address. Faults change its behavior.
+// A backend is a server of one priority with its own address. Faults change its behavior.
 type backend struct {
 	priority, address string
 	certificate       atomic.Pointer[tls.Certificate] // nil if the backend does not use TLS
@@ -107,7 +104,7 @@ func startBackend(priority, address string, certificate *tls.Certificate) (*back
 
 func (b *backend) setBehavior(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
 
-// fill gives the backend less capacity than its half of one client's calls needs.
+// Half of one client's calls are now more than the backend can answer.
 func (b *backend) fill() { b.setBehavior(oneWorker(60 * time.Millisecond)) }
 
 func (b *backend) start() error {
@@ -135,7 +132,7 @@ func (b *backend) security() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate.Load(), nil }})
 }
 
-// kill closes the listener and all connections, like the kernel when a process ends.
+// The kernel does the same when a process ends.
 func (b *backend) kill() {
 	b.mu.Lock()
 	server, listener := b.server, b.listener
@@ -144,8 +141,7 @@ func (b *backend) kill() {
 	listener.Close() //nolint:errcheck // needed only if the server does not serve yet
 }
 
-// drain closes the listener and sends GOAWAY on all connections. Each connection is closed when its
-// calls have ended.
+// A connection stays until its calls have ended, but gets GOAWAY at once.
 func (b *backend) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +161,7 @@ func (b *backend) reset() {
 	}
 }
 
-// crash closes all connections. Each new connection is closed after the duration lifetime.
+// New connections live for lifetime.
 func (b *backend) crash(lifetime time.Duration) {
 	b.mu.Lock()
 	b.lifetime = lifetime
@@ -175,7 +171,7 @@ func (b *backend) crash(lifetime time.Duration) {
 	}
 }
 
-// dropReceived makes the kernel drop all packets that arrive at the listener and its connections.
+// The kernel drops all packets that arrive at the listener and its connections.
 func (b *backend) dropReceived() error {
 	b.mu.Lock()
 	socket, err := b.listener.SyscallConn()
@@ -200,7 +196,6 @@ func (b *backend) connections() (all []*acceptedConn) {
 	return all
 }
 
-// listener adds each accepted connection to backend.conns.
 type listener struct {
 	*net.TCPListener
 	b *backend

@@ -16,14 +16,13 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// contestant is a client that is compared with others. Its target is the DNS names of two
-// priorities of backends.
+// A contestant is a client whose target is the DNS names of two priorities of backends.
 type contestant struct {
 	name, what string
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
-// reference is the name of the contestant with which the tables compare the others.
+// The tables compare the others with this contestant.
 const reference = "Recommended()"
 
 var contestants = []contestant{
@@ -37,8 +36,8 @@ var contestants = []contestant{
 	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", fallback},
 }
 
-// control is a client whose backends have no fault. If its calls fail or are slow, the machine is
-// too busy, and the run is repeated.
+// The control's backends have no fault. If its calls fail or are slow, the machine is too busy, and
+// we repeat the run.
 var control = contestant{name: "control", dial: stock(roundRobin)}
 
 const roundRobin = `{"round_robin": {}}`
@@ -51,8 +50,7 @@ func outlierDetection(interval string) string {
 		"childPolicy": [%s]}}`, interval, volume, roundRobin)
 }
 
-// serviceConfig returns a service config with the retries and health checks of Recommended, and the
-// given policy.
+// Retries and health checks are those of Recommended.
 func serviceConfig(policy string) grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [%s],
 		"healthCheckConfig": {"serviceName": ""},
@@ -71,8 +69,7 @@ func recommended(w *world) (grpc.ClientConnInterface, func(), error) {
 	return withClose(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
 }
 
-// stock returns the dial function of a policy of grpc-go. The policy gets the addresses of both
-// priorities in one list.
+// A policy of grpc-go gets the addresses of both priorities in one list.
 func stock(policy string) func(*world) (grpc.ClientConnInterface, func(), error) {
 	return func(w *world) (grpc.ClientConnInterface, func(), error) {
 		return withClose(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
@@ -86,8 +83,8 @@ func withClose(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func()
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint dials with MultiEndpoint of grpc-gcp-go and the names of both priorities. It has no
-// switching delay, which is the fastest setting.
+// MultiEndpoint of grpc-gcp-go gets the names of both priorities. It has no switching delay, which
+// is the fastest setting.
 func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	pool := &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}}
@@ -116,7 +113,7 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// fallback dials with the fallback of grpc-gcp-go, which uses a channel for each priority.
+// The fallback of grpc-gcp-go uses a channel for each priority.
 func fallback(w *world) (grpc.ClientConnInterface, func(), error) {
 	var channels []*grpc.ClientConn
 	closeAll := func() {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// fault is a failure of the first priority. strike causes it. If then is set, it runs after strike
-// until the end of the observation.
+// strike makes the first priority fail. then, if it is set, runs afterwards until the end of the
+// observation.
 type fault struct {
 	name, what string
 	secure     bool // the connections use TLS
@@ -40,7 +40,6 @@ var faults = []fault{
 	{name: "flapping", what: "the servers are down for 2 s and up for 2 s, repeatedly", strike: kill, then: flap(2 * time.Second)},
 }
 
-// noFault is the strike function for the control. It causes no fault.
 func noFault(*world) error { return nil }
 
 func onFirst(f func(*backend)) func(*world) error {
@@ -133,7 +132,7 @@ func flap(pause time.Duration) func(context.Context, *world) error {
 	}
 }
 
-// wait waits for the duration pause and returns true, or returns false as soon as ctx is done.
+// The result is false as soon as ctx is done, and true after pause.
 func wait(ctx context.Context, pause time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

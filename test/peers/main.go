@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// resultsFile is the file with the results of all runs. docs is the directory of league.md.
+// All runs write to one file. league.md is in docs.
 const resultsFile, docs = "league.csv", "../../docs"
 
 func main() {
@@ -45,7 +45,7 @@ type job struct {
 	run   int
 }
 
-// compare makes the runs that the results lack, and writes the page.
+// We only make the runs that the results lack.
 func compare(runs, atOnce int, chosen string, kept bool) error {
 	l := &league{dns: dnstest.Start()}
 	defer l.dns.Stop()
@@ -95,8 +95,8 @@ func (l *league) has(f fault, run int) bool {
 
 const maxAttempts = 5
 
-// measure runs a job. It repeats the job if a client could not run, or if the control shows that
-// the machine was too busy.
+// We repeat the job if a client could not run, or if the control shows that the machine was too
+// busy.
 func (l *league) measure(j job) {
 	var err error
 	for range maxAttempts {
@@ -115,8 +115,7 @@ func (l *league) measure(j job) {
 	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, maxAttempts, err))
 }
 
-// addRecords adds records to the results and writes the file, so that a stopped program can
-// continue later.
+// We write the file at once, so that a stopped program can continue later.
 func (l *league) addRecords(records []record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +125,7 @@ func (l *league) addRecords(records []record) {
 	}
 }
 
-// runAll runs all contestants through a fault at the same time, and the control beside them.
+// All contestants face the fault at the same time, with the control beside them.
 func runAll(dns *dnstest.Server, j job) ([]record, error) {
 	all := append(slices.Clone(contestants), control)
 	records, errs := make([]record, len(all)), make([]error, len(all))
@@ -159,7 +158,7 @@ func firstError(errs []error) error {
 	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-// maxControlCall is the maximum time that a call of the control may take.
+// A slower call of the control makes a run invalid.
 var maxControlCall = 100 * time.Millisecond
 
 func isUndisturbed(r result) bool {

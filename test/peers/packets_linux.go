@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropReceived makes the kernel drop each packet that arrives at a socket before TCP handles it. A
-// listener then answers no SYN, and a client's connection attempt gets no answer to its SYN.
+// The kernel drops each packet that arrives at the socket before TCP handles it: a listener then
+// answers no SYN, so a client's connection attempt just hangs.
 func dropReceived(socket syscall.RawConn) error {
 	nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // keeps 0 bytes of each packet
 	var failed error

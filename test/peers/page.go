@@ -20,13 +20,13 @@ type measure struct {
 	picture      string // file name without its extension, or ""
 	value        func(result) float64
 	show         func(float64) string
-	// minDifference is the difference by which a figure must be smaller than the reference's to be
-	// better. It must also be smaller by a tenth.
+	// To be better, a figure must be smaller than the reference's by this difference, and by a
+	// tenth.
 	minDifference float64
-	// requiresNoMoreLost is set if a client can improve this figure by giving up. The client is then
-	// better only if it also loses no more calls than the reference.
+	// A client can improve some figures by giving up. It is then better only if it also loses no
+	// more calls than the reference.
 	requiresNoMoreLost bool
-	// low and high are the values with the lightest and the darkest field in the picture.
+	// These values have the lightest and the darkest field in the picture.
 	low, high float64
 }
 
@@ -104,8 +104,7 @@ func page(all []record) string {
 	return b.String()
 }
 
-// rows returns the table of a measure. It has a row for each fault, with the median and the worst
-// run of each client.
+// The table has a row for each fault, with the median and the worst run of each client.
 func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	head := []string{"fault"}
 	for _, c := range contestants {
@@ -149,8 +148,7 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// aligned returns a Markdown table with columns of equal width. All columns except the first and
-// the last contain numbers.
+// All columns except the first and the last contain numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -213,7 +211,6 @@ func runsOf(f fault, all []record) (runs int) {
 	return runs
 }
 
-// method returns the text that describes the number of runs and the machine.
 func method(all []record) string {
 	refused := 0
 	var longest time.Duration
@@ -241,7 +238,7 @@ func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// processor returns the name of the processor in parentheses, or "" if /proc/cpuinfo has no name.
+// The result is "" if /proc/cpuinfo has no name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -63,7 +63,7 @@ func parse(fields []string) (record, error) {
 	return r, errors.Join(errs...)
 }
 
-// load reads the file of results. If the file does not exist, load returns no results.
+// A file that does not exist has no results.
 func load(name string) ([]record, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,6 @@ func load(name string) ([]record, error) {
 	return all, nil
 }
 
-// save writes the file of results, sorted by fault and contestant.
 func save(name string, all []record) error {
 	rank := make(map[string]int)
 	for i, f := range faults {
@@ -114,7 +113,7 @@ func save(name string, all []record) error {
 
 type figure struct{ median, worst float64 }
 
-// summary returns the median and the worst value for each fault and contestant.
+// We take the median and the worst value for each fault and contestant.
 func summary(all []record, of func(result) float64) map[[2]string]figure {
 	values := make(map[[2]string][]float64)
 	for _, r := range all {

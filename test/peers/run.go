@@ -64,7 +64,7 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	return r, failed
 }
 
-// calls makes calls at a constant rate, without waiting for their answers.
+// The rate is constant: we do not wait for answers.
 type calls struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -101,8 +101,7 @@ func (c *calls) stop() []call {
 	return c.ended
 }
 
-// checkLast returns an error if one of the last 100 calls failed, or if none of these calls went to
-// the first priority.
+// None of the last 100 calls may fail, and some must go to the first priority.
 func (c *calls) checkLast() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +117,7 @@ func (c *calls) checkLast() error {
 	return nil
 }
 
-// summarize returns the result of calls, which must be in the order in which they ended. The fault
-// occurred between began and struck.
+// all is in the order in which the calls ended. The fault occurred between began and struck.
 func summarize(all []call, began, struck time.Time) result {
 	r := result{first: never}
 	priority, row := firstPriority, 0
@@ -149,7 +147,6 @@ func summarize(all []call, began, struck time.Time) result {
 	return r
 }
 
-// answersOfChange is the number of consecutive answers of the other priority that count as a
-// change. A single answer does not count, because a client may test whether a priority has
-// recovered.
+// Fewer consecutive answers of the other priority are no change: a client may test whether a
+// priority has recovered.
 const answersOfChange = 5

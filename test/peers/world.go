@@ -26,7 +26,7 @@ const firstPriority, secondPriority = "first", "second"
 
 const perPriority = 2
 
-// world holds one client's two priorities of backends with their DNS names, and the client's
+// A world has one client's two priorities of backends with their DNS names, and the client's
 // connections. Different worlds share only the DNS server.
 type world struct {
 	dns                  *dnstest.Server
@@ -46,9 +46,8 @@ type clientConn struct {
 	conn    *net.TCPConn
 }
 
-// worlds is the number of worlds of this process. Each world has its own IP addresses, so that it
-// cannot use the address of a killed backend of another world. Concurrent processes use different
-// ports.
+// Each world has its own IP addresses, so that it cannot use the address of a killed backend of
+// another world. Concurrent processes use different ports.
 var (
 	worlds atomic.Uint32
 	port   = 20_000 + os.Getpid()%10_000
@@ -104,10 +103,10 @@ func (w *world) host(priority string) string {
 	return fmt.Sprintf("%s-%d.league.test", priority, w.number)
 }
 
-// name returns the DNS name and port of a priority. The priority "all" has the addresses of both.
+// The priority "all" has the addresses of both.
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
-// options returns the dial options that all clients use: credentials, dialer and keepalive.
+// All clients use these: credentials, dialer and keepalive.
 func (w *world) options() []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if w.trusted != nil {
@@ -150,7 +149,7 @@ func (w *world) dropsFrom(address string) bool {
 	return w.dropped[address]
 }
 
-// dropAnswers makes the kernel drop all packets from the backends to the client.
+// The kernel drops all packets from the backends to the client.
 func (w *world) dropAnswers(backends []*backend) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,8 +15,11 @@ type Counter struct {
 	// The following fields are a group.
 	mu, closed int
 
-	// A limit follows an article.
-	limit int
+	// A Limit follows an article.
+	Limit int
+
+	// We begin as we like where a name is not exported.
+	since time.Time
 }
 
 // renamed returns the sum.
@@ -25,12 +28,15 @@ func (c *Counter) Total() int { return c.Sent }
 // When a comment of a function is a sentence, it must begin with the name, too.
 func Reset() {}
 
+// Nobody outside needs this sentence to begin with the name.
+func reset() {}
+
 // The block's comment is free.
 const (
 	// forgotten is a constant with another name.
-	first = 1
-	// second is right.
-	second = 2
+	First = 1
+	// Second is right.
+	Second = 2
 )
 
 // TestOfAnotherName is not this test.
@@ -39,7 +45,7 @@ func TestOwnName() {}
 // A story begins with any word.
 func TestStory() {}
 
-// reset is not in this file's code.
+// restart is not in this file's code.
 func TestOtherStory() {
 	// Counter.Sent, Counter.Total and counter.Total are declared, and so is time.Second. Counter.Sum,
 	// counter.Sum and time.Pause are not. [Counter] and [time.Time] are right, [Clock] is not.

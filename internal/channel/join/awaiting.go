@@ -12,23 +12,20 @@ import (
 
 const awaitingName = "understudy_awaiting"
 
-// AwaitingConfig is the loadBalancingConfig of the policy that a channel uses before its first
-// answer. Calls wait, as on a channel without a policy. If the deadline of a call expires, its error
-// contains the reason for the wait, and not only "context deadline exceeded".
+// AwaitingConfig is the loadBalancingConfig that a channel uses before its first answer. Calls
+// wait, as on a channel without a policy, but if the deadline of a call expires, its error shows
+// why it waited, and not only "context deadline exceeded".
 const AwaitingConfig = `[{"` + awaitingName + `":{}}]`
 
 func init() { balancer.Register(awaitingBuilder{}) }
 
 type awaitingKey struct{}
 
-// setAwaiting returns a copy of s in which calls wait. If a call's deadline expires, its error contains
-// text.
 func setAwaiting(s resolver.State, text string) resolver.State {
 	s.Attributes = s.Attributes.WithValue(awaitingKey{}, text)
 	return s
 }
 
-// IsAwaiting reports whether s makes calls wait before the first answer.
 func IsAwaiting(s resolver.State) bool {
 	_, ok := s.Attributes.Value(awaitingKey{}).(string)
 	return ok
@@ -47,8 +44,7 @@ type awaitingPolicy struct {
 	replaced chan struct{} // closed when the current picker is replaced
 }
 
-// publish publishes a new picker, which ends when replaced is closed. gRPC then passes the calls that
-// wait in the previous picker to the new picker.
+// gRPC passes the calls that wait in the previous picker to the new one.
 func (p *awaitingPolicy) publish(state connectivity.State, picker balancer.Picker, replaced chan struct{}) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker})
 	close(p.replaced)
@@ -62,7 +58,7 @@ func (p *awaitingPolicy) UpdateClientConnState(s balancer.ClientConnState) error
 	return nil
 }
 
-// ResolverError makes calls fail. It is called when all sources have failed.
+// ResolverError makes calls fail: all sources have failed.
 func (p *awaitingPolicy) ResolverError(err error) {
 	p.publish(connectivity.TransientFailure, base.NewErrPicker(errors.New(err.Error())), make(chan struct{}))
 }
@@ -73,8 +69,8 @@ func (*awaitingPolicy) ExitIdle() {}
 
 func (p *awaitingPolicy) Close() { close(p.replaced) }
 
-// waitingPicker is a picker that blocks until it is replaced or the call ends. It may block,
-// because gRPC calls Pick on the goroutine of the call.
+// A waitingPicker blocks until it is replaced or the call ends. It may, since gRPC calls Pick on
+// the goroutine of the call.
 type waitingPicker struct {
 	text string
 	over <-chan struct{}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// Imported to register the policies that generated configurations use.
+	// We import this to register the policies that generated configurations use.
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	_ "github.com/understudy-lb/understudy/internal/lb/leaf"
@@ -35,7 +35,7 @@ func init() {
 	}
 }
 
-// reader parses the targets of a scheme. Package discovery implements it and provides it through
+// Package discovery implements this to parse the targets of a scheme, and gives it to us through
 // options.NewReader.
 type reader interface {
 	Scheme() string
@@ -49,12 +49,11 @@ type reader interface {
 	Prefixed(error, resolver.Target) error
 }
 
-// builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
 type builder struct {
 	reader
-	// identity is equal for two builders if they find the same endpoints for each target. If a program
-	// sets options of sources, it is the builder, because such options may be functions or credentials,
-	// which cannot be compared.
+	// identity is equal for two builders that find the same endpoints for each target. If a program
+	// sets options of sources, it is the builder itself: such options may be functions or
+	// credentials, which we cannot compare.
 	identity    any
 	loggedNotes sync.Map
 }
@@ -83,8 +82,6 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	return channel, nil
 }
 
-// configOf returns the part of the configuration of a Join that a target determines, and the target's
-// options. credsHaveName is the result of credsCarryName.
 func (b *builder) configOf(target discovery.Target, credsHaveName bool) (*Config, options.ChannelOptions, error) {
 	mechanisms, given, notes, err := b.Read(target)
 	for _, text := range notes {
@@ -119,17 +116,17 @@ func (b *builder) note(text string) {
 	}
 }
 
-// storeKey is the key under which the last good answer of a mechanism is stored. Its parent is the key
-// of the mechanism whose source sent the list with the mechanism, or else the identity of the builder
-// and a hash of the target. Channels with the same options and the same target have the same keys. The
-// hash covers the passwords and tokens in the target, because the endpoints may depend on them.
+// We store the last good answer of a mechanism under this key. Its parent is the key of the
+// mechanism whose source sent the list with the mechanism, or else the identity of the builder and
+// a hash of the target, so channels with the same options and the same target share answers. The
+// hash covers the passwords and tokens in the target: the endpoints may depend on them.
 type storeKey struct {
 	parent    any
 	mechanism string
 }
 
-// credsCarryName reports whether the channel's credentials contain a server name. Addresses must
-// then have no server name, because gRPC would use it for the handshake instead.
+// If the channel's credentials contain a server name, addresses must have none: gRPC would use it
+// for the handshake instead.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {
@@ -140,9 +137,8 @@ func credsCarryName(opts resolver.BuildOptions) bool {
 
 var processSeed = maphash.MakeSeed()
 
-// seedOf returns a seed that differs between channels. It is derived from the pointer to the
-// channel's metrics recorder. This pointer stays the same when a channel leaves idle mode and gRPC
-// builds a new resolver, so the seed stays the same, too.
+// The seed differs between channels, but must stay the same when a channel leaves idle mode and
+// gRPC builds a new resolver. The pointer to the channel's metrics recorder does both.
 func seedOf(opts resolver.BuildOptions) uint64 {
 	v := reflect.ValueOf(opts.MetricsRecorder)
 	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to zero-size values may be equal

@@ -29,8 +29,8 @@ type Channel struct {
 	childOf map[string]core.ID
 	logged  lastTexts
 
-	// The policies get their configuration as a value in the state. The service config, which is the
-	// user's with a fixed loadBalancingConfig, is parsed once for each of the two.
+	// The policies get their configuration as a value in the state. We parse the service config,
+	// which is the user's with a fixed loadBalancingConfig, once for each of the two.
 	policies          *topology.Policies
 	awaiting, serving *serviceconfig.ParseResult
 }
@@ -52,13 +52,11 @@ func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
 	return c, c.start()
 }
 
-// ResolveNow implements resolver.Resolver.
 func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.ResolveNow()) })
 }
 
-// endpointsFail is called when connections to endpoints fail. child is the child of
-// understudy_priority to which the endpoints belong. An unknown child is ignored.
+// An unknown child has no mechanism, so nothing happens.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
@@ -124,9 +122,8 @@ func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
 	return c.cc.ParseServiceConfig(merged)
 }
 
-// tree returns the tree of a mechanism. The certificates of all endpoints are verified against the
-// mechanism's server name. A source may choose this name only if the user trusts the source
-// (TrustNames).
+// We verify the certificates of all endpoints against the mechanism's server name. A source may
+// choose this name only if the user trusts the source (TrustNames).
 func (c *Channel) tree(m *core.Status) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
@@ -164,18 +161,17 @@ func (c *Channel) logPreference(s *slot, problem string) {
 	}
 }
 
-// naming is what belongs to the name of a mechanism. In a list, it outlives the source: a mechanism
-// takes over the naming of the one that had its name in the previous list, so that the names of the
-// child policies do not change.
+// In a list, a naming outlives the source: a mechanism takes over the one of its namesake in the
+// previous list, so that the names of the child policies do not change.
 type naming struct {
 	translator topology.Translator
 	logged     lastTexts
 	told       time.Time // when the program's logger was notified that the source fails, or zero
 }
 
-// childName returns the prefix for the names of a mechanism's children, or the name of its only
-// child. This is the name of the mechanism. A number is added to it if another mechanism's children
-// could have the same names.
+// The result is the prefix for the names of a mechanism's children, or the name of its only child.
+// We add a number to the mechanism's name if another mechanism's children could have the same
+// names.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -191,8 +187,7 @@ func (j *Join) childName(name string) string {
 	}
 }
 
-// nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name
-// that the mechanism's source has given to the priority.
+// title is the name that the mechanism's source has given to priority n.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.NoLocality {
 		return "" // the number of the priority is shown instead

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// conn is what sources get of a channel's resolver.ClientConn, for discovery.FromResolver. It may
-// outlive the channel, because sources that are stored for the next channel may refer to it. After
-// close, it has no reference to the channel.
+// Sources get this in place of a channel's resolver.ClientConn, for discovery.FromResolver. It may
+// outlive the channel, as sources that are stored for the next channel may refer to it. Therefore
+// it lets go of the channel when it is closed.
 type conn struct {
 	resolver.ClientConn // always nil: FromResolver calls no other method
 	cc                  atomic.Pointer[resolver.ClientConn]
@@ -29,7 +29,7 @@ func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 type closedConn struct{ resolver.ClientConn }
 
 // ParseServiceConfig returns an empty result. A stored source may run a gRPC resolver that parses
-// its service config, which is not used.
+// its service config, but we do not use that.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

@@ -70,7 +70,6 @@ func (f *follower) handle(m core.Message) error {
 	return nil
 }
 
-// notify calls the function that Follow has received, if something has changed.
 func (f *follower) notify() {
 	var state State
 	var lists []string

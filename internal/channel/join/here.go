@@ -27,8 +27,8 @@ func (h *clientLocation) Location() location.Location {
 	return p
 }
 
-// newClientLocation returns the client's location from the settings, the environment and the
-// sources of mechanisms. It calls note for each setting that has no effect; note logs a text once.
+// The location comes from the settings, the environment and the sources of mechanisms. We call note
+// for each setting without effect; note logs a text once.
 func newClientLocation(given options.Settings, mechanisms []Mechanism, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer, note: note}
 	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p Mechanism) bool { return p.Prefer != "" }) {

@@ -1,11 +1,11 @@
-// Package join builds gRPC resolvers from the sources of package discovery. Packages that register a
-// source import it. It executes what internal/core/join decides: it starts and stops the sources of
-// a channel's discovery mechanisms, wakes the core, stores the last good answers, logs, and updates
-// the channel or another consumer.
+// Package join builds gRPC resolvers from the sources of package discovery. Packages that register
+// a source import it. It executes what internal/core/join decides: it starts and stops the sources
+// of a channel's discovery mechanisms, wakes the core, stores the last good answers, logs, and
+// updates the channel or another consumer.
 //
-// Events run one at a time. A report from a source is queued as an event, so the source does not
-// wait. Calls to sources have a separate queue, because sources may block. Close may be called at
-// any time, even during an update or by a source. After Close, no source is started.
+// Events run one at a time. We queue the reports of sources as events, so that a source does not
+// wait. Sources may block, so calls to them have a queue of their own. Close may be called at any
+// time, even during an update or by a source; after it, we start no source.
 package join
 
 import (
@@ -64,14 +64,14 @@ type Config struct {
 type Mechanism struct {
 	// Mechanism is the source and its name. The name is empty only if there is no other mechanism.
 	discovery.Mechanism
-	// ServerName is the name against which the certificates of endpoints are verified. "" means the
+	// ServerName is the name against which we verify the certificates of endpoints. "" means the
 	// channel's authority.
 	ServerName string
-	// TrustNames means that the certificate of an endpoint with a Hostname is verified against this
-	// Hostname instead of ServerName.
+	// TrustNames verifies the certificate of an endpoint with a Hostname against this Hostname
+	// instead of ServerName.
 	TrustNames bool
-	// Key is the key under which the last good answer is stored while the channel is idle. If Key is
-	// nil, no answer is stored.
+	// Key is where we store the last good answer while the channel is idle. With nil, we store
+	// none.
 	Key any
 
 	entry    string                     // the name; in a list, that of the mechanism whose source sent the list
@@ -117,20 +117,20 @@ type slot struct {
 	usedAnswer atomic.Pointer[topology.Checked] // the last answer that core.Core got
 	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event is not an answer
 
-	// The following fields are used only by the events of Join.calls.
+	// Only the events of Join.calls use these.
 	started                     *discovery.Started // nil before the source was started, and after it was stopped
 	resolveNow, endpointsFailed serial.Slot
 }
 
-// caller is a call of Receiver.Update that returns the channel's response.
+// A caller waits in Receiver.Update for the channel's response.
 type caller struct {
 	id      core.ID
 	refusal atomic.Pointer[error]
 }
 
-// start starts the sources on the caller's stack. The channel gets their answers during the start
-// in one update. A source that cannot be started counts as failed. If the only source cannot be
-// started and no answer is stored, start returns its error.
+// We start the sources on the caller's stack, so the channel gets what they answer during the start
+// in one update. A source that cannot be started counts as failed. If it is the only one and no
+// answer is stored, its error is ours.
 func (j *Join) start() error {
 	j.slots, j.caller = make(map[core.ID]*slot), new(caller)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
@@ -162,8 +162,8 @@ func coreMechanism(m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: m.Name, Source: source, OutlierDetection: m.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It does not wait for running updates and for running calls to sources,
-// because it may be called by them. The sources are then stopped after these calls have returned.
+// Close stops the sources. It cannot wait for running updates or for calls to sources, as these may
+// have called it. The sources are then stopped after these calls have returned.
 func (j *Join) Close() {
 	if j.closed.Swap(true) {
 		return
@@ -181,8 +181,7 @@ func (j *Join) Close() {
 	})
 }
 
-// flush passes the messages of core.Core to the consumer. It is called at the end of each batch of
-// events.
+// We do this at the end of each batch of events.
 func (j *Join) flush() {
 	for !j.closed.Load() && j.startErr == nil { // if Start returns an error, the channel must not get an update
 		m := j.core.Next()
@@ -256,7 +255,7 @@ func (j *Join) log(s *slot, a *core.Action) {
 
 const maxLength = 500 // of a text in a record, in bytes
 
-// tell tells the program's logger that a source fails, and that it answers again.
+// The program's logger gets only this: that a source fails, and that it answers again.
 func (j *Join) tell(s *slot, a *core.Action) {
 	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
 	switch {
@@ -269,8 +268,6 @@ func (j *Join) tell(s *slot, a *core.Action) {
 	}
 }
 
-// logNotes logs the notes in an answer, and the reason why no call can succeed with the answer, if
-// there is one.
 func (j *Join) logNotes(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -283,10 +280,9 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
 }
 
-// lastTexts has the last text that was logged on each topic.
+// The key is the topic.
 type lastTexts map[string]string
 
-// warn logs a text about a mechanism, unless it is the last one about the topic.
 func (j *Join) warn(last lastTexts, topic, name, text string) {
 	if text != "" && last[topic] != text {
 		logger.Warning(j.line(name, text))
@@ -294,8 +290,7 @@ func (j *Join) warn(last lastTexts, topic, name, text string) {
 	last[topic] = text
 }
 
-// line returns a line of text about a mechanism for an error or the log. It removes line breaks,
-// because the name may come from a server.
+// We remove line breaks here: the name may come from a server.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -312,15 +307,14 @@ func (j *Join) setTimer() {
 }
 
 // Stable returns an error with the text of err, without the local addresses of connections. Errors
-// of package net contain these addresses, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
-// timeout", so their texts would differ each time.
+// of package net contain these, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o timeout", so
+// their texts would differ each time.
 func Stable(err error) error {
 	return errors.New(localAddress.ReplaceAllString(err.Error(), ""))
 }
 
 var localAddress = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
-// textOf returns the text of a source's error in one line, without the secrets of the target.
 func (j *Join) textOf(err error) string {
 	text := strings.TrimSpace(Stable(err).Error())
 	if isMistake(err) {

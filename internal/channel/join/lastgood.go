@@ -11,23 +11,21 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
-// lastGood stores the last good answers of sources. gRPC closes the resolver of an idle channel. If
-// the source fails when the channel is used again, the stored answer is used. The same holds if a list
-// of mechanisms gives a name another source. An answer is stored while a source with its key is
-// running, and then for an hour after its last confirmation. Of the answers without a running source,
-// the store has at most 1,000 with 200,000 endpoints, and drops those first whose sources stopped
-// first. Callers pass the current time.
+// gRPC closes the resolver of an idle channel. If the source fails when the channel is used again,
+// we use the last good answer, which we keep here. The same holds if a list of mechanisms gives a
+// name another source. We store an answer while a source with its key is running, and then for an
+// hour after its last confirmation. Without a running source, there are at most 1,000 answers with
+// 200,000 endpoints; those whose sources stopped first go first. Callers pass the current time.
 var lastGood answerStore
 
 const (
-	// keepFor is the time for which an answer is used after its last confirmation.
+	// We use an answer for so long after its last confirmation.
 	keepFor    = time.Hour
 	maxEntries = 1000
 	maxSize    = 200_000
 )
 
-// sizeOf returns the number of endpoints, DNS names and mechanisms in k, including those of sources
-// that report a size.
+// This counts endpoints, DNS names and mechanisms, including those of sources that report a size.
 func sizeOf(k core.Kept) int {
 	n := len(k.List) + len(lookupsOf(k.Answer))
 	if c, _ := k.Answer.Content.(*topology.Checked); c != nil {
@@ -41,8 +39,7 @@ func sizeOf(k core.Kept) int {
 	return n
 }
 
-// answerStore holds answers by key. It stores nothing under the key nil. The zero value is empty.
-// It is safe for concurrent use.
+// The key nil stores nothing. The zero value is empty. It is safe for concurrent use.
 type answerStore struct {
 	mu      sync.Mutex
 	entries map[any]*entry
@@ -60,9 +57,8 @@ type entry struct {
 
 func (e *entry) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
 
-// started records that a source whose answers have the given key was started. It must precede keep
-// and confirm. The answer does not expire until stopped is called, because the source may confirm it at
-// any time, even after days.
+// This must precede keep and confirm. The answer does not expire before stopped: the source may
+// confirm it at any time, even after days.
 func (s *answerStore) started(key any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +77,6 @@ func (s *answerStore) started(key any) {
 	}
 }
 
-// stopped records that a source was closed.
 func (s *answerStore) stopped(key any, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +101,6 @@ func (s *answerStore) stopped(key any, now time.Time) {
 	}
 }
 
-// keep stores an answer with the time of its confirmation. It replaces the previous answer.
 func (s *answerStore) keep(key any, k core.Kept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +109,8 @@ func (s *answerStore) keep(key any, k core.Kept) {
 	}
 }
 
-// confirm records that the answer under key was valid at the given time, and the lookups from which a
-// was made. Of two lookups of a name, which may come from two channels, the later is kept.
+// The lookups from which a was made are confirmed, too. Of two lookups of a name, which may come
+// from two channels, we keep the later.
 func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +127,7 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	}
 }
 
-// get returns what is stored under key. Each of its Names has the time of its own confirmation. What
-// was confirmed before earliest is omitted.
+// We leave out what was confirmed before earliest. Each of the Names has a time of its own.
 func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +140,6 @@ func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
 	return k, true
 }
 
-// lookups maps each DNS name to the result of its lookup.
 type lookups map[string]discovery.Name
 
 func lookupsOf(a core.Answer) lookups {
@@ -155,8 +147,7 @@ func lookupsOf(a core.Answer) lookups {
 	return n
 }
 
-// since returns the names that were confirmed at or after earliest. A name without a time counts as
-// confirmed at fallback.
+// A name without a time counts as confirmed at fallback.
 func (n lookups) since(earliest, fallback time.Time) lookups {
 	n = maps.Clone(n)
 	for name, lookup := range n {

@@ -17,9 +17,8 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// count counts a report of a source in the metrics. For a mechanism in a list, the label is the
-// name of the mechanism whose source sent the list: a management server may send any number of
-// names, and each value of a label takes memory.
+// For a mechanism in a list, the label is the name of the mechanism whose source sent the list: a
+// management server may send any number of names, and each value of a label takes memory.
 func (j *Join) count(s *slot, result string) {
 	if j.config.Recorder == nil || j.closed.Load() || s.removed.Load() {
 		return

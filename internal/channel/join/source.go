@@ -49,8 +49,8 @@ func (j *Join) startSource(s *slot) {
 	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, accepts)) })
 }
 
-// kept returns the stored answer. If the mechanism succeeds another one, whose answer may still be in
-// use, the age of the answer does not matter.
+// If the mechanism succeeds another one, whose answer may still be in use, the age of the answer
+// does not matter.
 func (s *slot) kept() (core.Kept, bool) {
 	earliest := time.Now().Add(-keepFor)
 	if s.succeeds {
@@ -72,8 +72,6 @@ func (j *Join) notStarted(s *slot, err error) {
 	})
 }
 
-// confirmedUntil returns the time until which the source says that its answer was valid, or
-// otherwise the given one.
 func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
 	if s.started != nil && s.started.Confirmed != nil {
 		return s.started.Confirmed()
@@ -152,9 +150,9 @@ func (s *slot) fail(err error) {
 	})
 }
 
-// update checks an answer and queues it. An answer from a gRPC resolver is not queued, but passed
-// to the channel on the caller's stack, so that update can return the channel's error. If other
-// events are running, the answer is handled after them, and update returns nil.
+// We check an answer and queue it. One from a gRPC resolver goes to the channel on the caller's
+// stack instead, so that we can return the channel's error. If other events are running, it comes
+// after them, and the result is nil.
 func (s *slot) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil
@@ -210,8 +208,8 @@ func (s *slot) replace(mechanisms []discovery.Mechanism) {
 	s.enqueueEvent(func(now time.Time) []core.Action { return s.join.core.Replaced(now, s.id, list) })
 }
 
-// enqueue queues an answer. If an earlier answer is still queued, the new answer replaces it.
-// Otherwise, a source that is faster than the channel would fill the queue.
+// A new answer replaces one that is still queued. Otherwise, a source that is faster than the
+// channel would fill the queue.
 func (s *slot) enqueue(a core.Answer) {
 	queued := s.queued.Load()
 	if queued == nil {

@@ -56,8 +56,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
 
-// nameProblem describes why a host (without a trailing dot) is not a valid DNS name (RFC 1035,
-// 2.3.4).
+// The host has no trailing dot. The rules are those of RFC 1035, 2.3.4.
 func nameProblem(host string) string {
 	const maxName, maxLabel = 253, 63
 	if len(host) > maxName {

@@ -10,10 +10,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// isUsable reports whether endpoints with this health may receive calls (gRFC A27).
+// gRFC A27 lets only these receive calls.
 func isUsable(h discovery.Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// healthOrder has the health states that are better than discovery.Unhealthy, the best last.
+// All of these are better than discovery.Unhealthy. The best is last.
 var healthOrder = []discovery.Health{discovery.Draining, discovery.Unknown, discovery.Healthy}
 
 func betterHealth(e, other *discovery.Endpoint) bool {
@@ -27,7 +27,6 @@ func firstAddress(e *discovery.Endpoint) string {
 	return e.Addresses[0]
 }
 
-// endpointsOf yields the endpoints of priorities in order.
 func endpointsOf(priorities ...discovery.Priority) iter.Seq[*discovery.Endpoint] {
 	return func(yield func(*discovery.Endpoint) bool) {
 		for _, p := range priorities {
@@ -44,8 +43,8 @@ func endpointsOf(priorities ...discovery.Priority) iter.Seq[*discovery.Endpoint]
 
 func weightOf(e *discovery.Endpoint) uint32 { return max(e.Weight, 1) }
 
-// Equal reports whether a and other have the same content: the same identity, or equal endpoints and
-// drops. It ignores versions.
+// Equal is true if a and other have the same identity, or else equal endpoints and drops. Versions
+// do not matter.
 func Equal(a, other *discovery.Answer) bool {
 	return a == other || a.Why == other.Why && a.Empty == other.Empty && slices.Equal(a.Notes, other.Notes) &&
 		(a.Identity != "" && a.Identity == other.Identity || equalContents(a, other))

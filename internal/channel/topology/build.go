@@ -13,13 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
-// path is the path of a locality's endpoints: the name of a child of the priority policy, and the
-// name of the locality.
+// A path names the child of the priority policy, and the locality.
 type path [2]string
 
-// builtLocality contains the endpoints of a locality that were last sent to the channel, and their
-// attributes by weight. The next update reuses them, so that policies recognize unchanged values by
-// their pointers. Addresses and attributes are never modified.
+// What we last sent to the channel for a locality: its endpoints, and their attributes by weight.
+// The next update reuses them, so that policies recognize unchanged values by their pointers. We
+// never modify addresses and attributes.
 type builtLocality struct {
 	endpoints  []resolver.Endpoint
 	attributes map[uint32]*attributes.Attributes

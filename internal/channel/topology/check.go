@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
-// maxWeight limits the sum of the localities' weights in a priority, and the sum of the endpoints'
-// weights in a locality (gRFC A27, rules for EDS).
+// The sum of the localities' weights in a priority, and of the endpoints' weights in a locality,
+// must not exceed this (gRFC A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
 // Checked is a valid answer. It must not be modified.
@@ -31,8 +31,8 @@ type Checked struct {
 }
 
 // Check checks an answer. It returns an error if the answer breaks the rules. last is the previous
-// answer, or nil: what it has is not checked again. The addresses of endpoints that cannot receive
-// calls are not checked, because the client does not connect to them.
+// answer, or nil: we do not check again what it has, nor the addresses of endpoints that cannot
+// receive calls, since the client does not connect to them.
 func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
@@ -71,9 +71,8 @@ func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 	return c, nil
 }
 
-// checkLocality checks a locality, removes its duplicates, and sets its weight. The default is the sum
-// of the weights of its usable endpoints, whose number is returned. If no endpoint is usable, the
-// default is 1, so that the locality stays in the tree.
+// A locality without a weight gets the sum of the weights of its usable endpoints, whose number we
+// return. If none is usable, it gets 1, so that it stays in the tree.
 func checkLocality(l *discovery.Locality, priority int, duplicates, isNew map[*discovery.Endpoint]bool) (usable int, err error) {
 	var sum uint64
 	given := l.Endpoints
@@ -113,10 +112,9 @@ func checkLocality(l *discovery.Locality, priority int, duplicates, isNew map[*d
 	return usable, nil
 }
 
-// compare returns the endpoints of a whose addresses are not known to be in c, where all are valid and
-// distinct. It also returns the endpoints to leave out, because another one has the same first
-// address: the healthiest or, if several are equally healthy, the first of these. Only new endpoints
-// can be equal to others.
+// All addresses in c are valid and distinct, so we only look for endpoints of a whose addresses c
+// does not have. Of several endpoints with the same first address, we keep the healthiest or, if
+// several are equally healthy, the first of these; duplicates are the others.
 func (c *Checked) compare(a *discovery.Answer) (isNew, duplicates map[*discovery.Endpoint]bool) {
 	isNew, duplicates = make(map[*discovery.Endpoint]bool), make(map[*discovery.Endpoint]bool)
 	best := make(map[string]*discovery.Endpoint)
@@ -176,7 +174,6 @@ func (c *Checked) Normalized() []discovery.Priority {
 	return []discovery.Priority{{Localities: []discovery.Locality{l}}}
 }
 
-// NameOf returns the name of a locality.
 func NameOf(l *discovery.Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
 // refused makes metrics count the answer as refused.
@@ -184,8 +181,7 @@ type refused struct{ error }
 
 func (refused) Refused() bool { return true }
 
-// invalid returns the error of an answer that breaks a rule and is therefore rejected as a whole. It
-// describes the rule in one line.
+// An answer that breaks a rule is rejected as a whole. One line says which rule.
 func invalid(format string, args ...any) error {
 	return refused{fmt.Errorf(format, args...)}
 }
@@ -208,8 +204,7 @@ func CheckNotEmpty(a *discovery.Answer) error {
 	return invalid("%s", problem)
 }
 
-// unusableReason returns the reason why no endpoint of the priorities can receive calls, such as "no
-// endpoint can take calls: 1 draining, 2 unhealthy".
+// For example, "no endpoint can take calls: 1 draining, 2 unhealthy".
 func unusableReason(priorities ...discovery.Priority) string {
 	counts := make(map[discovery.Health]int)
 	for e := range endpointsOf(priorities...) {

@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// The names of the policies in a tree. They are repeated in this file, because this package must
-// not import the policies.
+// We repeat the names of the policies in a tree here, since this package must not import them.
 const (
 	outlierDetectionName   = "understudy_outlier_detection"
 	dropName               = "understudy_drop"
@@ -20,18 +19,17 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// retention is how long a removed child is kept. Names of children are never reused, so a removed
-// child cannot return.
+// We never reuse names of children, so a removed child cannot return.
 const retention lbconfig.Duration = 0
 
-// startPoint makes each client begin with a random endpoint. Otherwise, the first calls of all
-// clients would go to the endpoint with the largest weight.
+// Each client begins with a random endpoint. Otherwise, the first calls of all clients would go to
+// the endpoint with the largest weight.
 const startPoint = lbconfig.StartRandom
 
 // Policies configures the policies of one channel. The configurations are values, which policies
 // get as they are: nothing is encoded or parsed. It is not safe for concurrent use.
 type Policies struct {
-	// CannotEject means that outlier detection has no effect, because the endpoint policy has one
+	// CannotEject means that outlier detection has no effect: the endpoint policy has one
 	// pick_first for several endpoints.
 	CannotEject bool
 
@@ -65,7 +63,6 @@ func NewPolicies(settings Settings) (*Policies, error) {
 	return p, nil
 }
 
-// config returns the configuration of understudy_priority.
 func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 	top := lbconfig.New[lbconfig.Priority]()
 	options.Copy(top, p.settings)
@@ -92,8 +89,8 @@ func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 	return top
 }
 
-// policy returns the policy of a priority. Every priority has outlier detection, but it ejects
-// endpoints only if the settings or else the cluster enable it.
+// Every priority has outlier detection, but it ejects endpoints only if the settings or else the
+// cluster enable it.
 func (p *Policies) policy(c *TreePriority) lbconfig.Policy {
 	localities := &lbconfig.WeightedTarget{Targets: make(map[string]lbconfig.Target, len(c.localities)), StartPoint: startPoint, RemovedChildRetention: retention}
 	for _, l := range c.localities {
@@ -105,8 +102,8 @@ func (p *Policies) policy(c *TreePriority) lbconfig.Policy {
 	return lbconfig.Named(outlierDetectionName, &outliers)
 }
 
-// forFewEndpoints returns a configuration that also works with two endpoints and a few calls per
-// second. The defaults of A50 need more endpoints and more calls.
+// The defaults of A50 need more endpoints and more calls. This also works with two endpoints and a
+// few calls per second.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.New[lbconfig.OutlierDetection]()
 	config.MaxEjectionPercent = 100

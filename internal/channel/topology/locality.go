@@ -2,8 +2,7 @@ package topology
 
 import "strings"
 
-// localityEscaper escapes the separator of names, so that different localities have different
-// names.
+// We escape the separator, so that different localities have different names.
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:
@@ -18,5 +17,4 @@ func LocalityName(region, zone, subZone string) string {
 	return name
 }
 
-// NoLocality is the name of a locality without region, zone and sub-zone.
 const NoLocality = "/"

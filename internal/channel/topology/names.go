@@ -8,26 +8,25 @@ import (
 
 type member struct{ cluster, locality string }
 
-// child is a child of understudy_priority. The addresses are those of its endpoints. They are set only
-// if a locality may be in several children.
+// The addresses are those of the child's endpoints. We need them only if a locality may be in
+// several children.
 type child struct {
 	name              string
 	members           []member
 	addresses, usable []string // all, and those of endpoints that can receive calls
 }
 
-// childNames chooses the names of the children of understudy_priority, one for each priority. A
-// child keeps its name in later updates (gRFC A56, "LB Policy Configuration"). The name of a
-// removed child is never reused.
+// We choose the names of the children of understudy_priority, one for each priority. A child keeps
+// its name in later updates (gRFC A56, "LB Policy Configuration"), and we never reuse the name of a
+// removed child.
 type childNames struct {
 	next int
 	last []child
-	// shared means that a locality may be in several children of last, because several priorities
-	// contain it or because priorities are split into near groups.
+	// shared means that a locality may be in several children of last: several priorities contain
+	// it, or priorities are split into near groups.
 	shared bool
 }
 
-// membersOf returns the children for near groups, still without names, and sets shared.
 func (n *childNames) membersOf(groups []group, cluster string) []child {
 	children := make([]child, len(groups))
 	shared, holders := false, make(map[member]bool)
@@ -54,11 +53,9 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 	return children
 }
 
-// assign names the children, and stores them for the next update.
-//
 // Each child takes the name of the previous child that had most of its localities, unless another
-// has taken that name. In a tie, it takes the name of the child with the same index. If that child is
-// not in the tie, it takes the name of the first child in the tie:
+// has taken that name. In a tie, it takes the name of the child with the same index or, if that is
+// not in the tie, of the first child in it:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
@@ -100,8 +97,7 @@ func (n *childNames) assign(children []child) {
 	n.last = children
 }
 
-// bestPrevious returns the index of the previous child whose name c takes over, or -1 if c must get
-// a new name.
+// -1 means that c must get a new name.
 func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
 	for _, m := range c.members {

@@ -18,8 +18,8 @@ type Near struct {
 	Place  location.Location
 }
 
-// Near returns the preference in the settings. It must be called for each answer, because the
-// client's location may become known later.
+// Near returns the preference in the settings. Call it for each answer: the client's location may
+// become known later.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
@@ -43,8 +43,8 @@ func (n Near) MissingFields(a *discovery.Answer) string {
 	return strings.Join(slices.DeleteFunc([]string{"zone", "region", "hints"}, func(field string) bool { return !needed[field] }), " or ")
 }
 
-// nearness is the distance of an endpoint from the client. Lower values are nearer. With hints, it is
-// nearest for the endpoints that the hints prefer, and elsewhere for all others.
+// Lower is nearer. With hints, the endpoints that the hints prefer are nearest, and all others
+// elsewhere.
 type nearness int
 
 const (
@@ -53,25 +53,24 @@ const (
 	elsewhere
 )
 
-// nearNames are the names of groups for users, by the nearness of the farthest endpoints.
+// Users see a group under the nearness of its farthest endpoints.
 var nearNames = map[string][elsewhere + 1]string{
 	"zone":  {"same zone", "same region", "elsewhere"},
 	"hints": {"hinted", "", "not hinted"},
 }
 
-// group is a near group: the endpoints of a priority at the same distance from the client.
+// A near group has the endpoints of a priority at the same distance from the client.
 type group struct {
 	discovery.Priority
 	sourcePriority int    // index of the priority that was split
 	name           string // the name for users, such as "same zone", or "" if the priority was not split
 }
 
-// split divides each priority of an answer into near groups.
+// We divide each priority of an answer into near groups:
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// It omits empty groups. If no endpoint of a group can receive calls, it merges the group with the
-// next group.
+// Empty groups are left out. A group in which no endpoint can receive calls joins the next one.
 func (n Near) split(c *Checked) (groups []group) {
 	for i, p := range c.Priorities {
 		parts := n.groups(p)
@@ -133,11 +132,10 @@ func (n Near) groups(p discovery.Priority) (groups []group) {
 	return groups
 }
 
-// distance returns a function that measures how near an endpoint of a locality of p is. If the locality
-// has no endpoints, the endpoint is nil.
+// If the locality has no endpoints, the endpoint is nil.
 //
-// Hints for nodes are used if all usable endpoints have them, and at least one of them names the
-// client's node. Otherwise, hints for zones are used if they meet the same conditions.
+// Hints for nodes count if all usable endpoints have them, and at least one of them names the
+// client's node. Otherwise, hints for zones count under the same conditions.
 func (n Near) distance(p discovery.Priority) func(*discovery.Locality, *discovery.Endpoint) nearness {
 	if n.Prefer == "zone" {
 		return func(l *discovery.Locality, _ *discovery.Endpoint) nearness {
@@ -176,8 +174,8 @@ func areHintsUseful(p discovery.Priority, hintsOf func(*discovery.Endpoint) []st
 	return found && client != ""
 }
 
-// setWeights sets the weights of localities. If the weights are not whole, it multiplies all of them
-// by a factor, so that rounding has little effect.
+// If the weights are not whole, we multiply all of them by a factor, so that rounding has little
+// effect.
 func setWeights(localities []discovery.Locality, weights []float64) {
 	factor, sum := 1.0, 0.0
 	for _, w := range weights {

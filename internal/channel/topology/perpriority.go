@@ -9,12 +9,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// wholePriority is the name of the only locality of a priority whose endpoints are in one list.
+// This is the only locality of a priority whose endpoints are in one list.
 const wholePriority = "all"
 
-// inOneList returns the tree with one locality for each priority. An endpoint's weight is the
-// product of its own and that of its locality (gRFC A42). If a product exceeds 32 bits, all products of
-// the priority are divided by the same number.
+// The tree gets one locality for each priority. An endpoint's weight is the product of its own and
+// that of its locality (gRFC A42). If a product exceeds 32 bits, we divide all products of the
+// priority by the same number.
 func (t Tree) inOneList() Tree {
 	t.Endpoints, t.Priorities = slices.Clone(t.Endpoints), slices.Clone(t.Priorities)
 	rest := t.Endpoints

@@ -9,11 +9,10 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// subset returns the tree with the endpoints to which this client connects, in their order: at most
-// s.Subset endpoints of each locality (gRFC A68). The weight of a locality still includes all its
-// endpoints, so its share of the calls does not change. The choice ignores the weights of endpoints.
-// Otherwise, more clients would choose a heavy endpoint, and each of them would also pick it more
-// often, so its load would grow with the square of its weight.
+// This client connects to at most s.Subset endpoints of each locality (gRFC A68). The weight of a
+// locality still includes all its endpoints, so its share of the calls does not change. We ignore
+// the weights of endpoints here. Otherwise, more clients would choose a heavy endpoint, and each of
+// them would also pick it more often, so its load would grow with the square of its weight.
 func (t Tree) subset(s Settings) Tree {
 	if s.Subset <= 0 || len(t.Endpoints) <= s.Subset {
 		return t
@@ -40,8 +39,8 @@ func (t Tree) subset(s Settings) Tree {
 	return t
 }
 
-// ranksOf maps the first address of each endpoint to its hash with the client's seed. Endpoints with
-// the same first address count as one.
+// An endpoint's rank is the hash of its first address with the client's seed. Endpoints with the
+// same first address count as one.
 func ranksOf(endpoints []resolver.Endpoint, seed uint64) map[string]uint64 {
 	ranks, digest := make(map[string]uint64, len(endpoints)), xxhash.New()
 	for _, e := range endpoints {
@@ -52,9 +51,9 @@ func ranksOf(endpoints []resolver.Endpoint, seed uint64) map[string]uint64 {
 	return ranks
 }
 
-// chooseSubset returns the addresses in the subset (gRFC A68): those with the lowest ranks. The rank
-// of an address never changes, so an address leaves the subset only when it is removed, or when a new
-// address with a lower rank replaces it.
+// The addresses with the lowest ranks are in the subset (gRFC A68). The rank of an address never
+// changes, so an address leaves the subset only when it is removed, or when a new one with a lower
+// rank replaces it.
 //
 //	size 2: a:30 b:10 c:20  ->  b c
 //	        b:10 c:20 d:15  ->  b d    the removal of a has no effect; d replaces c

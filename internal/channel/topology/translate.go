@@ -13,22 +13,19 @@ import (
 const million = lbconfig.Million
 
 // Translator translates answers to trees. It keeps the names of children from update to update, so
-// each channel needs its own Translator. The zero value is ready to use. It is not safe for
-// concurrent use.
+// each channel needs its own. The zero value is ready to use. It is not safe for concurrent use.
 type Translator struct {
 	// Name is a prefix for the names of children, as in "NAME/child0". With different prefixes, the
 	// discovery mechanisms of a channel have different names (see Join).
 	Name string
-	// TrustNames means that the certificate of an endpoint with a hostname is verified against this
-	// hostname.
+	// TrustNames verifies the certificate of an endpoint with a hostname against this hostname.
 	TrustNames bool
-	// ServerName is the name against which all other certificates are verified. "" means the channel's
+	// ServerName is the name against which we verify all other certificates. "" means the channel's
 	// authority.
 	ServerName string
-	// Near configures which endpoints of a priority are preferred.
-	Near  Near
-	names childNames
-	built map[path]builtLocality
+	Near       Near
+	names      childNames
+	built      map[path]builtLocality
 }
 
 // Translate returns the tree for an answer. If the answer has no priorities, the tree makes all
@@ -88,8 +85,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// title returns the name of a group for users. It consists of the localities and, if the priority was
-// split, of the distance.
+// Users see the localities and, if the priority was split, the distance.
 func (g *group) title() string {
 	var localities []string
 	for j := range g.Localities {

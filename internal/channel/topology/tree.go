@@ -35,7 +35,7 @@ type Tree struct {
 	// Endpoints are in priority order. Their attributes are the paths (package hierarchy) and the
 	// weights (grpc's experimental/balancer/weight).
 	Endpoints []resolver.Endpoint
-	// Why is the reason why no endpoint of the answer can receive calls, or "" if an endpoint can.
+	// Why says why no endpoint of the answer can receive calls. It is "" if an endpoint can.
 	Why        string
 	Priorities []TreePriority
 
@@ -50,10 +50,9 @@ type TreePriority struct {
 	Child string
 	// Name is the name for users: the localities, as in "us-east/a, us-east/b", or the name of a
 	// target.
-	Name string
-	// Cluster is the name of the priority's cluster, or "".
+	Name    string
 	Cluster string
-	// Why is the reason why no endpoint of the priority can receive calls, or "" if an endpoint can.
+	// Why says why no endpoint of the priority can receive calls. It is "" if an endpoint can.
 	Why string
 
 	continuesPriority  bool // it belongs to the same priority of the source as the previous one
@@ -78,17 +77,16 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.Priorities), "priority", "priorities")
 }
 
-// IsSubset reports whether the channel uses only a subset of the endpoints.
+// IsSubset is true if the channel uses only a subset of the endpoints.
 func (t Tree) IsSubset() bool { return len(t.Endpoints) < t.total }
 
-// HasWeights reports whether endpoints have different weights.
 func (t Tree) HasWeights() bool {
 	of := func(e resolver.Endpoint) uint32 { return max(1, weight.FromEndpoint(e).Weight) }
 	return slices.ContainsFunc(t.Endpoints, func(e resolver.Endpoint) bool { return of(e) != of(t.Endpoints[0]) })
 }
 
-// Config returns the configuration of understudy_priority. It must not be modified, and shares
-// values with other configurations of the same Policies.
+// Config returns the configuration of understudy_priority. It shares values with other
+// configurations of the same Policies, so nobody may modify it.
 func (t Tree) Config() *lbconfig.Priority {
 	policies := t.policies
 	if policies == nil {
@@ -109,8 +107,8 @@ func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
 	return t
 }
 
-// Settings are the settings of the policies in a tree. EndpointPolicy must not change while a channel
-// exists, because it determines the type of a policy.
+// Settings are the settings of the policies in a tree. EndpointPolicy determines the type of a
+// policy, so it must not change while a channel exists.
 type Settings options.Settings
 
 // Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the

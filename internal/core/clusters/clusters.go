@@ -6,8 +6,8 @@
 //
 // "If an underlying cluster appears more than once in the list of clusters, only one discovery
 // mechanism entry should be created for it, in the earliest position in the list in which it is
-// seen." A cluster that cannot be resolved becomes an entry with an error, so that the other
-// clusters can be used. This differs from gRFC A37, in which the whole list fails.
+// seen." One thing differs from gRFC A37, in which the whole list fails if a cluster cannot be
+// resolved: here that cluster becomes an entry with an error, and we can still use the others.
 package clusters
 
 import (
@@ -80,8 +80,7 @@ type foundCluster struct {
 	listed, walked bool
 }
 
-// visit adds the discovery mechanisms of e's cluster. path contains the clusters from the first one
-// to e's parent.
+// path has the clusters from the first one to e's parent.
 func (r *resolution) visit(e Entry, path []string) {
 	c := r.found[e.Name]
 	switch {
@@ -110,7 +109,7 @@ func (r *resolution) visit(e Entry, path []string) {
 	}
 }
 
-// formatPath shows the last part of a path, which may be longer than MaxDepth.
+// A path may be longer than MaxDepth. We show its end.
 func formatPath(path []string, name string) (text string) {
 	if n := len(path); n > MaxDepth {
 		path, text = path[n-MaxDepth:], "… -> "

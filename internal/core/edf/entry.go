@@ -4,19 +4,19 @@
 //
 // # Time
 //
-// Deadlines are integers. The weights are divided by their greatest common divisor; the
-// sequence then repeats after a time of 1, which is represented as 2^62 units. The deadlines of
-// an entry of weight w are ceil(k · 2^62 / w) for k = 1, 2, and so on. The weights sum to less
-// than 2^32, so the product of two weights is at most 2^62. Different fractions k/w therefore
-// have different deadlines, equal fractions have equal deadlines, and the order of deadlines is
-// always the order of the fractions. Times are stored modulo 2^64, which is four periods.
+// Deadlines are integers. We divide the weights by their greatest common divisor; the sequence then
+// repeats after a time of 1, which we represent as 2^62 units. An entry of weight w has the
+// deadlines ceil(k · 2^62 / w) for k = 1, 2, and so on. The weights sum to less than 2^32, so the
+// product of two weights is at most 2^62. This keeps the order exact: different fractions k/w have
+// different deadlines, and equal fractions have equal ones. Times are stored modulo 2^64, which is
+// four periods.
 //
 // # Stretches
 //
-// Any stretch of the sequence can be computed directly, so there is no queue. Entries with the
-// same weight and the same Left form a class, which has a single progression of deadlines. To
-// compute a stretch, the package sorts the deadlines of all classes within a span of time and
-// replaces each deadline by the members of its class. A short period is kept and reused:
+// We can compute any stretch of the sequence directly, so there is no queue. Entries with the same
+// weight and the same Left form a class, which has a single progression of deadlines. For a
+// stretch, we sort the deadlines of all classes within a span of time and replace each by the
+// members of its class. A short period is kept and reused:
 //
 //	weights 3 1 3  ->  0 2 0 2 0 1 2, repeated
 package edf

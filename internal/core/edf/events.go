@@ -16,11 +16,10 @@ type Scratch struct {
 	table  []uint32
 }
 
-// extent describes the encoding of events. An event is a deadline of a class. The lowest idBits
-// bits hold the class number; the bits above hold the deadline minus begin, shifted right by shift.
-// Comparing two events compares their deadlines and, if these are equal, the first members of their
-// classes. If the shift drops different bits of two deadlines, the order of their events may be
-// wrong.
+// An event is a deadline of a class, packed so that sorting plain integers sorts events. The lowest
+// idBits bits hold the class number; the bits above hold the deadline minus begin, shifted right by
+// shift. Classes are numbered by their first members, which breaks ties. If the shift drops
+// different bits of two deadlines, the order may be wrong: appendEqual mends this.
 type extent struct {
 	begin  uint64
 	shift  int
@@ -58,8 +57,7 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// dueClasses returns the classes that have a deadline within length after q.end. It avoids branches
-// that processors often mispredict.
+// No branches here: processors would often mispredict them.
 func (q *Sequence) dueClasses(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
@@ -74,10 +72,10 @@ func (q *Sequence) dueClasses(s *Scratch, length uint64) []uint32 {
 
 const largeBucket = 32
 
-// sort distributes s.events to about as many buckets as there are events. It sorts each large
-// bucket, and then all events by insertion. This usually takes linear time. With slices.Sort, a
-// pick would take 2.2 times as long for 10,000 entries with zipf weights, and 3.2 times as long for
-// weights from 1 to 100 with random start points.
+// We distribute the events to about as many buckets as there are events, sort the large buckets,
+// and finish with an insertion sort. This usually takes linear time. With slices.Sort, a pick would
+// take 2.2 times as long for 10,000 entries with zipf weights, and 3.2 times as long for weights
+// from 1 to 100 with random start points.
 func (s *Scratch) sort() {
 	n := len(s.events)
 	if n < 2 {

@@ -55,9 +55,8 @@ func (q *Sequence) appendEqual(picks []uint32, x extent, s *Scratch, events []ui
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	// exact returns the exact deadline of an event, relative to x.begin. It is the first deadline of
-	// the class that is not before the encoded one, because a class has at most one event with a given
-	// encoded deadline.
+	// A class has at most one event with a given encoded deadline, so the exact one is the class's
+	// first deadline that is not before the encoded one.
 	exact := func(e uint64) uint64 {
 		encoded := e >> x.idBits << x.shift
 		return q.nextDeadline(x.class(e), x.begin+encoded-1) - x.begin
@@ -87,8 +86,8 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 	return picks
 }
 
-// sortOffsets sorts distinct offsets below size. If there are many, it uses a bit set, which makes
-// a pick among 10,000 entries with weights from 1 to 100 twice as fast.
+// For many offsets, a bit set makes a pick among 10,000 entries with weights from 1 to 100 twice as
+// fast.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {

@@ -4,14 +4,14 @@ import "math/bits"
 
 // Left is the time until the next pick of an entry, as a fraction of its interval 1/weight:
 // (deadline - now) · weight. It is a fixed-point number in (0, 1], in which Full is 1. A Left has
-// no unit, so it keeps its meaning if the weight or the other entries change. Lefts can therefore
-// transfer a position from one scheduler to the next.
+// no unit, so it keeps its meaning if the weight or the other entries change, and we can carry a
+// position from one scheduler to the next.
 //
 // Several entries may have the same deadline as the last pick, and some of them may not have been
-// picked yet. To avoid a Left of 0 for these, the Lefts of a position are measured from one unit of
-// time (2^-62 of a period; see the package comment) before that deadline. The Left of an entry that
-// has been picked then exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass
-// such values on unchanged.
+// picked yet. To avoid a Left of 0 for these, we measure from one unit of time (2^-62 of a period;
+// see the package comment) before that deadline. The Left of an entry that has been picked then
+// exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass such values on
+// unchanged.
 type Left uint64
 
 // Full is the Left of an entry that waits its whole interval, as each entry does after its pick.
@@ -29,11 +29,10 @@ type Position struct {
 	skip uint64 // number of picks before this position; set only in the position that New returns
 }
 
-// startOf returns the start position that follows from the Lefts of the entries. A Left above Full
-// means that the entry has already been picked for its deadline in the next unit of time. valid
-// reports whether all such Lefts are possible: their entries must precede all other entries with
-// that deadline, as in the result of Lefts. After a change of the weights or of the order, valid
-// may be false, and Lefts above Full then count as Full.
+// A Left above Full means that the entry has already been picked for its deadline in the next unit
+// of time. Such entries must precede all others with that deadline, as in the result of Lefts.
+// After a change of the weights or of the order, this may no longer be so: then we return false,
+// and Lefts above Full count as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
 	p = Position{last: -1}
 	waiting := false

@@ -8,16 +8,16 @@ import (
 // Sequence computes the picks of a set of entries, stretch by stretch. It has no locks, so only one
 // goroutine may use it at a time.
 //
-// A class consists of the entries with the same weight and phase. Classes are numbered in the order
+// A class consists of the entries with the same weight and Left. Classes are numbered in the order
 // of their first members.
 type Sequence struct {
-	// deadlines contains the next deadline of each class: the first one after end. It is separate from
-	// classes, because computing a stretch reads every deadline but few other fields.
+	// deadlines are the first ones after end, one for each class. They are apart from classes for
+	// speed: a stretch reads every deadline but few other fields.
 	deadlines []uint64
 	classes   []class
 
-	// members[bounds[c]:bounds[c+1]] are the members of class c, in order. If each class has one
-	// member, class numbers equal entry indexes, and members and bounds are nil.
+	// members[bounds[c]:bounds[c+1]] are the members of class c, in order. Often each class has one
+	// member: then class numbers are entry indexes, and both slices are nil.
 	members []uint32
 	bounds  []uint32
 	classOf []uint32
@@ -33,12 +33,7 @@ type class struct {
 	slack  uint32 // (rounded deadline - exact deadline) * weight; less than weight
 }
 
-func (q *Sequence) phase(c uint32) uint64 {
-	return q.leftAt(c, 0)
-}
-
-// leftAt returns the Left of class c at the time now, in (0, Full], after the picks of all
-// deadlines up to now.
+// The result is in (0, Full]: at now itself, the picks of all deadlines up to now have happened.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
@@ -73,7 +68,7 @@ func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	start, validLefts := startOf(entries, divisor)
 	table := s.classTable(len(entries))
 	q := &s.seq
-	q.reset()
+	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 	for i, e := range entries {
 		w, left := e.weight()/divisor, e.left()
 		if validLefts || left <= Full {
@@ -94,10 +89,6 @@ func (q *Sequence) addClass(w uint32, left uint64) uint32 {
 		step: uint64(Full) / uint64(w), weight: w, slack: uint32(d*uint64(w) - left),
 	})
 	return uint32(len(q.classes) - 1)
-}
-
-func (q *Sequence) reset() {
-	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 }
 
 func (q *Sequence) compact() Sequence {
@@ -144,8 +135,8 @@ func (e Entry) left() Left {
 	return e.Left
 }
 
-// classTable is a hash table of the classes of a sequence, with open addressing. With a map, a new
-// scheduler of 10,000 entries would take 1.7 to 2.5 times as long.
+// classTable is a hash table with open addressing. With a map, a new scheduler of 10,000 entries
+// would take 1.7 to 2.5 times as long.
 type classTable struct {
 	slots []uint32 // class number + 1
 	shift int
@@ -159,7 +150,7 @@ func (t classTable) findOrAdd(q *Sequence, i, w uint32, left uint64) uint32 {
 			t.slots[slot] = q.addClass(w, left) + 1
 			return t.slots[slot] - 1
 		}
-		if c := number - 1; q.classes[c].weight == w && q.phase(c) == left {
+		if c := number - 1; q.classes[c].weight == w && q.leftAt(c, 0) == left {
 			return c
 		}
 	}

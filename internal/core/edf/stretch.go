@@ -8,14 +8,13 @@ import (
 const (
 	// maxCycle is the longest period, in picks, that is stored and reused.
 	maxCycle = 64 << 10
-	// minCycle is the minimum number of picks in a stretch that is reused. A shorter period is
-	// repeated within the stretch, because each reuse costs an allocation.
+	// Each reuse costs an allocation, so we repeat a shorter period within the stretch.
 	minCycle = 512
 	never    = ^uint64(0)
 )
 
-// FirstSize returns the number of picks to compute when a scheduler is created. It is small, so
-// that creating a scheduler is cheap.
+// FirstSize returns the number of picks to compute at first. It is small, so that creating a
+// scheduler is cheap.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
 // LaterSize returns the number of picks in later stretches. It is large enough that visiting each
@@ -57,8 +56,7 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// extendCycle appends picks to the cycle. If the cycle is empty, it uses the slice itself, so a
-// stretch that is a whole period is not copied.
+// An empty cycle takes the slice itself. This saves a copy when the stretch is a whole period.
 func (q *Sequence) extendCycle(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks

@@ -2,9 +2,8 @@ package join
 
 import "time"
 
-// Action is an instruction to package internal/channel/join, which executes the actions of an event in
-// order. Package internal/channel/join calls sources only after the event has ended, because a source may
-// block.
+// Action is an instruction to package internal/channel/join, which executes the actions of an event
+// in order. It calls sources only after the event has ended, since a source may block.
 type Action struct {
 	Kind Kind
 	ID   ID
@@ -18,10 +17,8 @@ type Action struct {
 	After   time.Duration // for ShowRecovered: how long the problem lasted
 }
 
-// Kind is the kind of an Action.
 type Kind int
 
-// The kinds of actions.
 const (
 	// Start starts a source. The caller then passes to the core what the source has reported during
 	// the start, and calls Started.
@@ -33,12 +30,12 @@ const (
 	RequestResolution
 	TellFailing
 
-	// Keep counts an answer or a list with new content, logs its notes, and stores it under the name of the mechanism, for a source that later fails
-	// before its first answer (see Config.Kept). It replaces what was stored.
+	// Keep counts an answer or a list with new content, logs its notes, and stores it under the
+	// name of the mechanism in place of what was stored. We use it if a source later fails before
+	// its first answer (see Config.Kept).
 	Keep
-	// Confirm records that the stored answer was last known to be valid at the given time. The source is
-	// asked for a time that replaces it, if it knows one. The Confirm of a source that stops precedes
-	// Stop, because a stopped source may no longer know the time.
+	// Confirm records that the stored answer was last known to be valid at the given time or, if the
+	// source knows one itself, at that. This precedes Stop: a stopped source may no longer know.
 	Confirm
 
 	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the

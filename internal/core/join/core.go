@@ -1,8 +1,8 @@
 // Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
 // It is a state machine without goroutines, locks, a clock or gRPC types. Each event is a method
-// that returns actions. Package internal/channel/join calls these methods, with the current time if they
-// need it, and executes the actions. After each batch of events, it calls Next to get the message
-// to the channel:
+// that returns actions. Package internal/channel/join calls these methods, with the current time if
+// they need it, and executes the actions. After each batch of events, it calls Next to get the
+// message to the channel:
 //
 //	east answered            ->  store east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
@@ -47,12 +47,12 @@ type Mechanism struct {
 	Given            any
 }
 
-// Answer is the part of a mechanism's answer that this package needs.
+// Answer is what we need to know of a mechanism's answer.
 type Answer struct {
-	// Content contains the endpoints. Two answers are the same if their contents are equal. nil means
-	// that there is no answer.
+	// Content contains the endpoints. Two answers are the same if their contents are equal. nil
+	// means no answer.
 	Content any
-	// Why is the reason why no call can succeed with this answer, or "" if calls can succeed.
+	// Why says why no call can succeed with this answer. It is "" if calls can.
 	Why string
 	// Version is the source's version of the answer. Names contains the DNS lookups from which the
 	// answer was made. Both may change although Content does not.
@@ -83,10 +83,9 @@ type Config struct {
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase is the phase of a mechanism until it has an answer.
+// Phase is that of a mechanism until it has an answer.
 type Phase int
 
-// The phases of a mechanism.
 const (
 	Outstanding Phase = iota
 	Failed
@@ -171,8 +170,7 @@ func (c *Core) startSource(m *mechanism) {
 	c.addAction(a)
 }
 
-// beginEvent sets the time of the core, and returns the mechanism that an event is about. It
-// returns nil if the event must be ignored, because the mechanism was removed or the channel is
+// The result is nil if the event must be ignored: the mechanism was removed, or the channel is
 // closed.
 func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 	c.now = now
@@ -218,9 +216,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// isRepetition reports whether answer a of m's source has no effect on the channel. This is the
-// case if m already uses the same answer, the channel has accepted it, and the source has not made
-// calls fail since then.
+// A repetition changes nothing for the channel: m uses the same answer, the channel has accepted
+// it, and the source has not made calls fail since.
 func (c *Core) isRepetition(m *mechanism, a Answer) bool {
 	return m.Phase == Answered && !c.lastRefused && !m.hasList() &&
 		m.Answer.Content == a.Content && !m.makesCallsFail()
@@ -262,8 +259,7 @@ func (c *Core) fail(m *mechanism, reason string) {
 	c.useReadyLists()
 }
 
-// useStored makes m use its stored answer or list, because its source has failed before its first
-// answer. It returns false if nothing is stored.
+// A source that fails before its first answer leaves us what is stored, if anything is.
 func (c *Core) useStored(m *mechanism, reason string) bool {
 	k, isStored := c.config.Kept(m.ID)
 	if !isStored {
@@ -298,20 +294,18 @@ func (c *Core) confirm(m *mechanism) {
 	c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.now}})
 }
 
-// keepConfirmed records until when the answer of m was valid, before its source fails, stops or is
-// replaced. A source would have reported a change before, so this is the present unless the source
-// is in doubt.
+// We do this before the source fails, stops or is replaced. It would have told us of a change, so
+// the answer was valid until now, unless the source is in doubt.
 func (c *Core) keepConfirmed(m *mechanism) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
 		c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.validUntil(m)}})
 	}
 }
 
-// Doubted is called when a source no longer knows whether its last answer is still valid, for
-// example because it lost its connection to the server. why is the reason, or empty when the source
-// knows again that its answer is valid. confirmed is the time at which the answer was last known to
-// be valid. It is zero if Confirmed is called for this source instead. Unlike a failure, a doubt
-// does not affect calls.
+// Doubted is called when a source no longer knows whether its last answer is valid, for example
+// after it has lost its connection to the server. reason is empty when it knows again. confirmed is
+// the time at which the answer was last known to be valid, or zero if Confirmed is called for this
+// source instead. Unlike a failure, a doubt does not affect calls.
 func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time) []Action {
 	m := c.beginEvent(now, id)
 	switch {
@@ -340,10 +334,10 @@ func (c *Core) Rejected(now time.Time, id ID, reason string) {
 	}
 }
 
-// ResolveNow is called when the channel requests a re-resolution without naming a mechanism. If the
-// channel has several mechanisms, the request is ignored. Otherwise, a failing endpoint of one
-// mechanism (for example from a management server) would continually cause DNS lookups of another
-// mechanism. gRFC A37 has ignore_reresolution_requests for the same reason.
+// ResolveNow is called when the channel requests a re-resolution without naming a mechanism. With
+// several mechanisms, we ignore it: a failing endpoint of one (for example from a management
+// server) would continually cause DNS lookups of another. gRFC A37 has ignore_reresolution_requests
+// for the same reason.
 func (c *Core) ResolveNow() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].ID, false)
@@ -372,7 +366,6 @@ func (c *Core) requestResolution(m *mechanism) {
 	}
 }
 
-// Closed is called when the channel is closed.
 func (c *Core) Closed(now time.Time) []Action {
 	if c.closed {
 		return nil
@@ -393,8 +386,7 @@ func (c *Core) stopSource(m *mechanism) {
 	delete(c.byID, m.ID)
 }
 
-// inUse returns the mechanisms in use, in priority order. If a mechanism has been replaced by a
-// list, the mechanisms of the list are in its place.
+// A list takes the place of the mechanism that it has replaced.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -407,8 +399,7 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// allMechanisms returns all mechanisms, including those that have been replaced by a list, and
-// those in lists that are not in use yet.
+// These include mechanisms that a list has replaced, and those in lists that are not in use yet.
 func (c *Core) allMechanisms() []*mechanism {
 	return slices.SortedFunc(maps.Values(c.byID), func(a, b *mechanism) int { return int(a.ID - b.ID) })
 }

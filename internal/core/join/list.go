@@ -29,8 +29,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.takeActions()
 }
 
-// setList records the list of mechanisms that m's source has sent, and uses it immediately unless
-// it must wait (see waits.list).
+// We use the list at once unless it must wait (see waits.list).
 func (c *Core) setList(m *mechanism, list []Mechanism) {
 	m.endAnswerWaits()
 	before := m.listed()
@@ -48,7 +47,6 @@ func (c *Core) setList(m *mechanism, list []Mechanism) {
 	c.useReadyLists()
 }
 
-// buildNextList starts the sources that are new in the list, and reports whether there are any.
 func (c *Core) buildNextList(m *mechanism, list []Mechanism) (hasNew bool) {
 	before := m.listed()
 	m.nextList = nil
@@ -80,8 +78,6 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (hasNew bool) {
 	return hasNew
 }
 
-// useReadyLists replaces the list in use by the next list, for each mechanism whose next list no
-// longer has to wait (see waits.list).
 func (c *Core) useReadyLists() {
 	for _, m := range c.list {
 		hasAnswered := m.list == nil || hasPhase(m.list, Answered)

@@ -14,10 +14,8 @@ type Message struct {
 	Name string
 }
 
-// MessageKind is the kind of a Message.
 type MessageKind int
 
-// The kinds of messages.
 const (
 	Nothing MessageKind = iota
 	Await               // calls wait for a source, and nothing has been sent yet
@@ -25,9 +23,9 @@ const (
 	Send                // an update with the mechanisms in use (see Status.IsInUse); at least one has answered
 )
 
-// Next returns the next message for the channel. After each batch of events, Next must be called
-// until it returns a message of kind Nothing. Delivered must be called after each other message.
-// Because Next is called only after a batch, simultaneous events result in one message.
+// Next returns the next message for the channel. After each batch of events, call Next until it
+// returns a message of kind Nothing, and Delivered after each other message. We wait for the end of
+// the batch so that simultaneous events result in one message.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.startingCount > 0 {
 		return Message{}
@@ -47,7 +45,7 @@ func (c *Core) Next() Message {
 		}
 		return Message{Kind: Report, Text: noAnswerText(list)}
 	}
-	// If the deadline of a call expires during this wait, its error contains the text of the message.
+	// A call whose deadline expires during this wait shows the text in its error.
 	overdue := slices.IndexFunc(list, func(m *mechanism) bool { return m.Phase == Outstanding && c.isOver(m.waits.calls) })
 	if overdue < 0 {
 		return Message{}
@@ -72,13 +70,13 @@ func noAnswerText(list []*mechanism) string {
 	return "no entry has an address: " + strings.Join(causes, "; ")
 }
 
-// Delivered is called after each message. accepted reports whether the channel accepted the
-// message. If not, Delivered requests a re-resolution from each source whose answer was in the
-// update. notified is a mechanism whose source was notified of the refusal in another way, so it
-// gets no request. No source gets a second request before the channel has accepted an update.
+// Delivered is called after each message. If the channel has not accepted it, we request a
+// re-resolution from each source whose answer was in the update, except notified, which knows of
+// the refusal in another way. No source gets a second request before the channel has accepted an
+// update.
 //
-// The result refused reports whether the channel refused endpoints that looked usable. It is false
-// if the update contained a mechanism without usable addresses, because this explains the refusal.
+// The result refused means that the channel refused endpoints that looked usable. It is false if
+// the update contained a mechanism without usable addresses, which explains the refusal.
 func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	explained := slices.ContainsFunc(list, func(m *mechanism) bool { return m.Phase == Failed || m.Answer.Why != "" })

@@ -7,8 +7,8 @@ const (
 	staysInUse = "; the previous endpoints stay in use"
 )
 
-// recordFailure records that the source of m has failed. If the text differs from that of the last
-// failure, recordFailure logs it with the consequence, and returns true.
+// We log a failure with its consequence, but only if its text differs from that of the last one. In
+// this case, the result is true.
 func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 	m.recordError(text, c.now)
 	if m.Failure.Text == text {
@@ -35,12 +35,11 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// makesCallsFail reports whether calls fail because of m: its last answer has no usable endpoint,
-// and its source has failed after this answer.
+// Calls fail if the last answer has no usable endpoint and the source cannot give a better one.
 func (m *mechanism) makesCallsFail() bool { return m.Answer.Why != "" && m.Failure.Text != "" }
 
-// confirmAnswer records that the last answer of m is valid now. This ends a failure. It also ends a
-// doubt, unless the source itself ends its doubts (see Doubted).
+// This ends a failure. It also ends a doubt, unless the source itself ends its doubts (see
+// Doubted).
 func (c *Core) confirmAnswer(m *mechanism) {
 	if m.makesCallsFail() {
 		c.markChanged(m)
@@ -61,8 +60,7 @@ func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 
 func (m *mechanism) recordError(text string, now time.Time) { m.LastError, m.FailedAt = text, now }
 
-// validUntil returns the time at which the answer of m was last known to be valid. A source reports
-// changes, so this is the present, unless the source is in doubt.
+// A source reports changes, so its answer is valid now unless the source is in doubt.
 func (c *Core) validUntil(m *mechanism) time.Time {
 	switch {
 	case !m.Doubt.Confirmed.IsZero():
@@ -89,7 +87,7 @@ type Status struct {
 	FailedAt  time.Time
 }
 
-// IsInUse reports whether the mechanism has answered or failed, and no list is in use instead.
+// IsInUse is true if the mechanism has answered or failed, and no list is in use instead.
 func (s *Status) IsInUse() bool { return !s.Listed && s.Phase != Outstanding }
 
 // Trouble returns the present problem. A failure matters more than a doubt.

@@ -5,14 +5,14 @@ import "time"
 // docs/waits.md lists all waits.
 const (
 	// Patience is the usual value of Config.Patience, and the least. It is longer than a failover
-	// timeout may be, because one slow DNS answer must not start a client on its backup.
+	// timeout may be: one slow DNS answer must not start a client on its backup.
 	Patience = 10 * time.Second
-	// Hush is how long a source may be silent before the stored answer of its mechanism is used. It is
-	// much shorter than gRPC's limit of 20 s for a connection attempt, because calls can use the stored
-	// answer and should not wait for a server that hangs.
+	// Hush is how long a source may be silent before we use the stored answer of its mechanism. It
+	// is much shorter than gRPC's limit of 20 s for a connection attempt, since calls can use the
+	// stored answer and should not wait for a server that hangs.
 	Hush = 2 * time.Second
-	// HushOfMechanism is the same for a mechanism in a stored list. It is short, because calls have
-	// already waited for the source of the list. It suffices for a DNS lookup.
+	// HushOfMechanism is the same for a mechanism in a stored list. It is short, as calls have
+	// already waited for the source of the list, but long enough for a DNS lookup.
 	HushOfMechanism = 200 * time.Millisecond
 	// CallsSayAfter and LogSaysAfter are how long a source without an answer waits for something
 	// before the errors of calls and the log say so.
@@ -20,17 +20,16 @@ const (
 	LogSaysAfter  = 2 * time.Second
 )
 
-// waits are the times at which the waits of a mechanism end. The time of a wait that has not begun is
-// zero.
+// The times at which the waits of a mechanism end, or zero for a wait that has not begun.
 type waits struct {
-	// list is the wait until the next list is ready: one of its mechanisms has answered, and each of
-	// the others has answered or failed. Until then, the previous endpoints stay in use. A list does
+	// list is the wait until the next list is ready: one of its mechanisms has answered, and each
+	// of the others has answered or failed. Until then, we keep the previous endpoints. A list does
 	// not wait if no mechanism in use has ever answered. Further lists do not extend the wait;
-	// otherwise, a source that changes its list often would keep old endpoints in use. After its end,
-	// a further list waits again only if it contains a new source.
+	// otherwise, a source that changes its list often would keep old endpoints in use. After its
+	// end, a further list waits again only if it contains a new source.
 	list time.Time
-	// stored is the wait for the first answer of a source before the stored answer is used. If further
-	// lists give the name yet another source, it continues, for the reason above.
+	// stored is the wait for the first answer of a source before we use the stored one. It
+	// continues if further lists give the name yet another source, for the same reason.
 	stored time.Time
 	// calls and log begin when a source without an answer reports what it waits for.
 	calls, log time.Time
@@ -38,7 +37,6 @@ type waits struct {
 
 func (c *Core) isOver(end time.Time) bool { return !end.IsZero() && !c.now.Before(end) }
 
-// endAnswerWaits ends the waits for m's first answer, because the source has answered or failed.
 func (m *mechanism) endAnswerWaits() {
 	m.waits = waits{list: m.waits.list}
 	m.Trying = ""

@@ -1,6 +1,11 @@
 // Package pickfirst decides which address to try next (gRFC A62), with overlapping connection
 // attempts (gRFC A61). It is a state machine without goroutines, locks, a clock or gRPC types. Each
-// event returns the actions to execute.
+// event returns the actions to execute:
+//
+//	the list is a, b, c   ->  publish CONNECTING, connect a
+//	250 ms pass           ->  connect b                   a's attempt continues
+//	b fails               ->  connect c
+//	a is READY            ->  shut down b and c, publish READY with a
 package pickfirst
 
 import (
@@ -9,19 +14,19 @@ import (
 	"time"
 )
 
-// AttemptDelay is the time after which the next address is tried while the attempt to connect to
-// the current address continues (gRFC A61, "Connection Attempt Delay").
+// AttemptDelay is how long we give one address before we also try the next (gRFC A61, "Connection
+// Attempt Delay"). The attempt that is under way continues.
 const AttemptDelay = 250 * time.Millisecond
 
 // ShortLived is the age below which a connection may count as short-lived when it ends. After the
-// first short-lived connection to an address, the policy reconnects on request, as in A62. After
-// the second one in a row, it waits for a backoff, which is an addition to A62. Otherwise, clients
-// would reconnect without a pause to a server that accepts connections and then crashes.
+// first one to an address, we reconnect on request, as in A62. After the second one in a row, we
+// wait for a backoff, which is an addition to A62: otherwise, clients would reconnect without a
+// pause to a server that accepts connections and then crashes.
 //
-// A server may also end its connections because each has served enough calls. Therefore a connection
-// is not short-lived if a call on it has received a response. To find this out costs time in each
-// call, so it is unknown for most connections. Only after a short-lived connection does the policy
-// count the calls on the next one, until the first response.
+// A server may also end its connections after each has served enough calls, so a connection on
+// which a call was answered is not short-lived. Finding this out costs time in each call. We do so
+// only after a short-lived connection, and then count the calls on the next one until the first
+// response.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address with two or more short-lived connections in a row.
@@ -33,8 +38,8 @@ var ErrNoAddresses = errors.New("no addresses: the resolver returned none, or no
 // State is a connectivity state, either of a subchannel or of the policy.
 type State uint8
 
-// The connectivity states of gRPC. None means that a subchannel does not exist, or that nothing has
-// been published.
+// The connectivity states of gRPC. None is a subchannel that does not exist, or a policy that has
+// published nothing.
 const (
 	None State = iota
 	Idle
@@ -47,7 +52,6 @@ var stateNames = [...]string{"NONE", "IDLE", "CONNECTING", "READY", "TRANSIENT_F
 
 func (s State) String() string { return stateNames[s] }
 
-// Phase is the phase of the policy.
 type Phase uint8
 
 const (
@@ -57,8 +61,8 @@ const (
 	PhaseConnecting
 	// PhaseReady means that there is a connection.
 	PhaseReady
-	// PhaseRetrying begins after a pass in which all addresses failed, and lasts until a connection
-	// succeeds. TRANSIENT_FAILURE is sticky in this phase.
+	// PhaseRetrying begins when a pass has failed at all addresses, and lasts until a connection
+	// succeeds. TRANSIENT_FAILURE is sticky here.
 	PhaseRetrying
 )
 
@@ -66,18 +70,15 @@ var phaseNames = [...]string{"idle", "connecting", "ready", "retrying"}
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Kind is the kind of an Action.
 type Kind uint8
 
 const (
 	// Connect connects the subchannel of address Index, and creates it if it does not exist.
 	Connect Kind = iota
-	// Shutdown shuts down the subchannel of address Index.
 	Shutdown
-	// StartTimer starts the timer. The timer is not running before this action. After AttemptDelay,
-	// the policy must call TimerFired.
+	// StartTimer starts the timer, which is not running before. After AttemptDelay, the policy must
+	// call TimerFired.
 	StartTimer
-	// StopTimer stops the timer if it is running.
 	StopTimer
 	// Publish publishes State with a picker. In READY, the picker picks the subchannel of address
 	// Index. In TRANSIENT_FAILURE, it fails calls with Err. In CONNECTING, it makes calls wait. In
@@ -139,7 +140,6 @@ type subchannel struct {
 	failedAt        time.Duration // when the last attempt failed
 }
 
-// calls is what is known about the calls on a connection.
 type calls uint8
 
 const (
@@ -148,18 +148,16 @@ const (
 	callsAnswered
 )
 
-// Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// takeActions returns the actions of an event. The slice is not reused, so that an idle Core is
-// small.
+// We do not reuse the slice: an idle Core should be small.
 func (c *Core) takeActions() []Action {
 	actions := c.actions
 	c.actions = nil
 	return actions
 }
 
-// noAddress is the Index of an action that does not concern an address.
+// Actions that concern no address have this index.
 const noAddress = 0
 
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }
@@ -171,8 +169,7 @@ func (c *Core) appendAction(a Action) {
 	c.actions = append(c.actions, a)
 }
 
-// publish publishes a state unless it was the last one to be published. TRANSIENT_FAILURE is always
-// published, because the error of calls may differ.
+// We publish TRANSIENT_FAILURE even twice in a row, since the error of calls may differ.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

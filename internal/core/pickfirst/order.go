@@ -25,10 +25,9 @@ func Shuffle(weights []uint32, random []float64) []int {
 	return order
 }
 
-// Family is an address family.
 type Family uint8
 
-// The address families. Other covers all strings that are not an IP address and a port.
+// Other covers all strings that are not an IP address and a port.
 const (
 	Other Family = iota
 	IPv4

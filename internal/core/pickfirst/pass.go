@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// beginPass starts a pass, in which each address is tried once, in order. The next address is tried
-// when the current attempt has failed, or after AttemptDelay. In the latter case, the current
-// attempt continues (A61).
+// A pass tries each address once, in order. We try the next one when the current attempt has
+// failed, or after AttemptDelay while the current attempt continues (A61).
 func (c *Core) beginPass() {
 	c.inPass = true
 	c.next, c.failuresLeft = 0, int32(len(c.subs))
@@ -17,8 +16,7 @@ func (c *Core) beginPass() {
 	c.tryNext()
 }
 
-// tryNext tries the next address. An address in backoff counts as failed immediately. For the last
-// address, no timer is started, because no address follows.
+// An address in backoff counts as failed immediately. The last one needs no timer.
 func (c *Core) tryNext() {
 	c.addAction(StopTimer, noAddress)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -46,8 +44,7 @@ func (c *Core) markFailed(sub *subchannel) {
 	}
 }
 
-// failedInPass handles the failure of address i in a pass. Because attempts overlap, address i is
-// not always the one that was tried last.
+// Attempts overlap, so this is not always the address that we tried last.
 func (c *Core) failedInPass(i int) {
 	c.markFailed(&c.subs[i])
 	if i == int(c.next) {
@@ -58,9 +55,8 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass if all addresses have been tried and have failed. last is the
-// address that failed last. After the pass, each subchannel connects again when its own backoff
-// ends. Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel.
+// After the pass, each subchannel connects again when its own backoff ends. A62 has another pass
+// here; grpc-go has a backoff for each subchannel instead.
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.failuresLeft > 0 {
 		return
@@ -75,8 +71,7 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and requests a re-resolution. It is called when a pass has failed,
-// and then each time that len(c.subs) further attempts have failed (A61).
+// A round is a failed pass, and then each len(c.subs) further failures (A61).
 func (c *Core) endRound(last int) {
 	c.failuresLeft = int32(len(c.subs))
 	c.publish(TransientFailure, noAddress, c.passError(c.subs[last].err))
@@ -90,8 +85,8 @@ func (c *Core) passError(last error) error {
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// reason returns the text of err, which is nil if outlier detection has ejected the endpoint. Calls
-// do not get err itself, because a status error would also fail calls that wait for ready.
+// Calls get only the text: a status error would also fail calls that wait for ready. err is nil if
+// outlier detection has ejected the endpoint.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

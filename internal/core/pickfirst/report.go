@@ -51,23 +51,27 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	}
 	switch c.phase {
 	case PhaseIdle:
-		c.reportIdle(i, t)
+		if t == connectionMade {
+			c.connected(i)
+		}
 	case PhaseConnecting:
 		c.reportConnecting(i, t)
 	case PhaseReady:
-		c.reportReady(i, t)
+		if t == connectionLost {
+			c.becomeIdle(i)
+		}
 	case PhaseRetrying:
 		c.reportRetrying(i, t)
 	}
 	return c.takeActions()
 }
 
-// connectionEnded is called when the connection of address i has ended. After the second
-// short-lived connection in a row, the subchannel counts as failed until its backoff ends.
+// After the second short-lived connection in a row, the subchannel counts as failed until its
+// backoff ends.
 //
 // gRPC reports the end of a connection before the calls on it have ended. After GOAWAY, they may go
-// on for minutes. Until then, the policy reconnects as usual, and a backoff that turns out to be
-// due is taken after the next connection.
+// on for minutes. Until then, we reconnect as usual, and take a backoff that turns out to be due
+// after the next connection.
 func (c *Core) connectionEnded(i int, longLived bool) {
 	sub := &c.subs[i]
 	calls := sub.calls
@@ -110,7 +114,7 @@ func (c *Core) Answered(i int) []Action {
 	return c.takeActions()
 }
 
-// CallsEnded is called after AwaitCalls. answered reports whether a call on the lost connection has
+// CallsEnded is called after AwaitCalls. answered is true if a call on the lost connection has
 // received a response.
 func (c *Core) CallsEnded(i int, answered bool) []Action {
 	sub := &c.subs[i]
@@ -127,12 +131,6 @@ func (c *Core) CallsEnded(i int, answered bool) []Action {
 	return c.takeActions()
 }
 
-func (c *Core) reportIdle(i int, t transition) {
-	if t == connectionMade {
-		c.connected(i)
-	}
-}
-
 func (c *Core) reportConnecting(i int, t transition) {
 	switch t {
 	case connectionMade:
@@ -141,12 +139,6 @@ func (c *Core) reportConnecting(i int, t transition) {
 		c.becomeIdle(i)
 	case attemptFailed:
 		c.failedInPass(i)
-	}
-}
-
-func (c *Core) reportReady(i int, t transition) {
-	if t == connectionLost {
-		c.becomeIdle(i)
 	}
 }
 
@@ -167,7 +159,6 @@ func (c *Core) reportRetrying(i int, t transition) {
 	}
 }
 
-// connected is called when the subchannel of address i has connected. It shuts down all others.
 func (c *Core) connected(i int) {
 	c.keepsFailure = c.phase == PhaseRetrying
 	c.phase = PhaseReady
@@ -187,9 +178,8 @@ func (c *Core) publishReady(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// becomeIdle is called when the connection in use has ended. The policy does not reconnect until
-// ExitIdle is called. It requests a re-resolution, because servers close connections to make
-// clients resolve their name again.
+// We do not reconnect until ExitIdle. But we re-resolve: servers close connections to make clients
+// resolve their name again.
 func (c *Core) becomeIdle(i int) {
 	c.phase, c.keepsFailure = PhaseIdle, false
 	c.shutdownOthers(i)

@@ -35,9 +35,8 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.takeActions()
 }
 
-// isSame reports whether the list is unchanged. An unchanged list must not begin a new pass.
-// Otherwise, frequent updates would always begin with the first address, and while it does not
-// respond, the next address would never be tried.
+// An unchanged list must not begin a new pass. Otherwise, frequent updates would always begin with
+// the first address, and while it does not respond, we would never try the next one.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -59,8 +58,8 @@ func (c *Core) keepsCurrent(from []int) bool {
 	return false
 }
 
-// replaceList replaces the list. It returns the old indexes of the removed addresses that have a
-// subchannel. c.next refers to the same address as before if this address is still in the list.
+// dropped has the old indexes of the removed addresses that have a subchannel. c.next moves with
+// its address.
 func (c *Core) replaceList(from []int) (dropped []int) {
 	old := c.subs
 	nextIndex := int(c.next)
@@ -86,8 +85,6 @@ func (c *Core) replaceList(from []int) (dropped []int) {
 	return dropped
 }
 
-// handleEmptyList makes calls fail with ErrNoAddresses. After a failed pass, the phase stays
-// PhaseRetrying until a connection is READY.
 func (c *Core) handleEmptyList() {
 	switch {
 	case c.keepsFailure:
@@ -99,9 +96,8 @@ func (c *Core) handleEmptyList() {
 	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
-// beginFirstPass enters PhaseConnecting and begins a pass. With alwaysPublish, CONNECTING is
-// published even if it is the last published state, because a parent expects a state after each
-// update.
+// A parent expects a state after each update: with alwaysPublish, CONNECTING is published even if
+// it was the last one.
 func (c *Core) beginFirstPass(alwaysPublish bool) {
 	c.phase = PhaseConnecting
 	if alwaysPublish {
@@ -137,7 +133,6 @@ func (c *Core) ExitIdle() []Action {
 	return c.takeActions()
 }
 
-// TimerFired is called when the timer of StartTimer fires.
 func (c *Core) TimerFired() []Action {
 	if c.inPass && int(c.next) < len(c.subs) {
 		c.next++

@@ -20,15 +20,14 @@ const (
 	silentLatency = 5 // times the usual latency
 )
 
-// breaker decides when an open breaker lets a probe through.
 type breaker struct {
 	backOff   time.Duration
 	elsewhere int // calls that another priority got since the last probe
 	probes    int // that have not ended
 }
 
-// isDue counts a call that goes elsewhere if no probe is due. A probe that has not been answered
-// counts as failed, or a priority that hangs would get the next one too soon.
+// If no probe is due, we count the call that goes elsewhere. A probe without an answer counts as
+// failed, or a priority that hangs would get the next one too soon.
 func (b *breaker) isDue(idle time.Duration) bool {
 	b.elsewhere++
 	backOff := b.backOff
@@ -53,8 +52,8 @@ func (b *breaker) recover(health time.Duration) {
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
 
-// trip opens the breaker. It reports false and does nothing if it is open, or if no other priority
-// is READY.
+// An open breaker stays as it is, and so does one without another READY priority: then the result
+// is false.
 func (s *Share) trip(now time.Duration, cause Cause) bool {
 	s.wanted, s.failing = s.wanted || s.last, s.failing || s.last
 	if s.last || s.fraction == 0 {
@@ -67,9 +66,9 @@ func (s *Share) trip(now time.Duration, cause Cause) bool {
 	return true
 }
 
-// hang is called when a whole budget has passed without an answer. If the last good answers were
-// filling, the priority does not hang but is so full that all calls expire. The last priority may
-// be full as well without a sign of it, so it falls, and returns by slow start all the way.
+// A whole budget has passed without an answer. If the last good answers were filling, the priority
+// does not hang: it is so full that all calls expire. The last priority may be full as well without
+// a sign of it, so it falls, and returns by slow start all the way.
 func (s *Share) hang(now time.Duration) bool {
 	s.failing = s.failing || s.last && s.silence.waiting >= lastHanging
 	switch {
@@ -92,20 +91,21 @@ func (s *Share) hang(now time.Duration) bool {
 	return true
 }
 
-// probed counts the answer to a probe. Probes that are late for minutes, or from the first one on, are
-// slow by nature: that becomes usual, or they would keep the breaker open forever.
+// Probes that are late for minutes, or from the first one on, are slow by nature. We let that
+// become usual, or they would keep the breaker open forever.
 func (s *Share) probed(now time.Duration, a answer) {
 	if a.hasTime && a.result == Good && (s.pressure.usual == 0 || s.breaker.backOff == mostBackOff) {
 		s.pressure.learn(now, a.ratio, a.elapsed)
 	}
 	if s.breaker.probes--; a.result.good() && !a.late {
-		s.startSlowly(now)
+		s.fraction = slowStart
+		s.renew(now)
 	} else {
 		s.breaker.open()
 	}
 }
 
-// row counts errors in a row, over all endpoints. Only calls that have begun after the first error
+// A row is errors in a row, over all endpoints. Only calls that have begun after the first error
 // count: those that were under way fail together when a server fails once. Errors are often faster
 // than good answers, so a row of ten must also last longer than good answers take at the moment.
 type row struct {
@@ -114,8 +114,8 @@ type row struct {
 	since  time.Duration
 }
 
-// end counts the result of a call that began when the row had this number. It reports whether the
-// row is long enough to open the breaker.
+// number is the row's when the call began. The result is true if the row is long enough to open the
+// breaker.
 func (r *row) end(now time.Duration, number uint32, result Result, patience time.Duration) bool {
 	switch {
 	case result == Expired || result == Cancelled:
@@ -158,8 +158,7 @@ func (s *silence) cancel(number uint32) {
 	}
 }
 
-// exceeds reports whether a whole budget has passed without an answer to two calls. Timers may fire
-// a little early.
+// Two calls must wait, and timers may fire a little early.
 func (s *silence) exceeds(now, budget time.Duration) bool {
 	return s.waiting >= hangingCalls && now-s.since >= budget-budget/1000
 }

@@ -2,10 +2,8 @@ package share
 
 import "time"
 
-// Result is how a call ended.
 type Result uint8
 
-// The results.
 const (
 	Good        Result = iota // answered, also with an error of the application
 	Partial                   // its deadline passed after the first bytes came: an answer, but not a measurement
@@ -18,26 +16,27 @@ const (
 
 func (r Result) good() bool { return r == Good || r == Partial }
 
-// full reports whether a result is what an overloaded priority causes.
 func (r Result) full() bool { return r == Refused || r == Unavailable || r == Expired }
 
 // Blame is what the end of a call means for the endpoint.
 type Blame uint8
 
-// The blames.
 const (
 	ByResult Blame = iota // what its result says
 	Late                  // its answer is late, and those of others are not: it counts as a failure
 	FullNow               // the call expired in a full queue: it says nothing of the endpoint
 )
 
-// End is called when a call ends. Outlier detection must not eject the endpoints of a full priority,
-// because the others would be fuller. The priority is full if its last good answers were late, and
-// those of several endpoints. If they are quick, as from a queue that serves the newest call first, the
-// endpoint is full and does not hang if it has answered another call meanwhile.
+// End is called when a call ends. Outlier detection must not eject the endpoints of a full
+// priority: this would only make the others fuller. We take the priority as full if its last good
+// answers were late, and those of several endpoints. If they are quick, as from a queue that serves
+// the newest call first, an endpoint that has answered another call meanwhile is full and does not
+// hang.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
-	c.endpoint.note(now, r)
+	if c.endpoint != nil && r == Good {
+		c.endpoint.answered = now
+	}
 	own, late := s.end(now, c, r)
 	own = own && (!filling || !s.endpoints.othersWereBad(now, c.endpoint))
 	switch {
@@ -49,8 +48,8 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	return ByResult
 }
 
-// end reports whether an answer was bad or late because of its endpoint and not because of the
-// priority, and whether it was late.
+// ownFault means that an answer was bad or late through the fault of its endpoint, and not of the
+// whole priority.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
 	c.method.end(c.began)
@@ -97,14 +96,13 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 	return false, false
 }
 
-// forget is called when the last priority answers again after it has hung. The calls that have
-// expired say nothing of the queue that is there now.
+// The last priority has hung and answers again. The calls that have expired tell us nothing of the
+// queue that is there now.
 func (s *Share) forget(now time.Duration) {
 	s.pressure.mean = s.pressure.usual
 	s.answers = tally{began: now}
 }
 
-// answer is what one ended call says.
 type answer struct {
 	result  Result
 	ratio   float64 // the time that it took, as a fraction of its budget
@@ -131,7 +129,6 @@ func (s *Share) measure(now time.Duration, c Call, r Result) answer {
 	return a
 }
 
-// judge counts an answer in the window and in the gradient, and cuts the share or lets it grow.
 func (s *Share) judge(now time.Duration, a answer) {
 	s.answerAt = now
 	if s.answers.total == 0 && now-s.answers.began > stale {

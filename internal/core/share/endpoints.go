@@ -14,19 +14,12 @@ type Endpoint struct {
 	newer, next *Endpoint     // neighbours in the list; next is older
 }
 
-// answeredSince reports whether the endpoint has answered another call since this moment: it does not
-// hang.
+// An endpoint that has answered another call since does not hang.
 func (e *Endpoint) answeredSince(t time.Duration) bool { return e != nil && e.answered > t }
 
-func (e *Endpoint) note(now time.Duration, r Result) {
-	if e != nil && r == Good {
-		e.answered = now
-	}
-}
-
-// endpoints is a list of the endpoints that have answered lately, the newest first, with a count of
-// those that are failing. Each answer moves one endpoint to the front and drops what is old at the
-// end, so its cost does not depend on their number.
+// These endpoints have answered lately, the newest first, with a count of those that are failing.
+// Each answer moves one to the front and drops what is old at the end, so the cost does not depend
+// on their number.
 type endpoints struct {
 	newest, oldest    *Endpoint
 	total, failing    int
@@ -36,10 +29,9 @@ type endpoints struct {
 	badAt, otherBadAt time.Duration // when it was, and when that of another one was
 }
 
-// isOwnFault records whether the answer of an endpoint was bad or late. It reports whether that is
-// the endpoint's own fault: it was bad or late before, and at most half of the endpoints are. If calls
-// choose their endpoints, it never is. A call that began while the others were ejected is late because
-// of that.
+// A bad or late answer is the endpoint's own fault if the endpoint was bad or late before, and at
+// most half of the endpoints are. If calls choose their endpoints, it never is. A call that began
+// while the others were ejected is late because of that.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
@@ -63,14 +55,13 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 	return again && began >= l.aloneAt && !l.uneven && l.total > 1 && 2*l.failing <= l.total
 }
 
-// Forget is called when an endpoint has lost its connection. What it answered says no longer whether
+// Forget is called when an endpoint has lost its connection. What it answered no longer tells us if
 // the others are full.
 func (s *Share) Forget(e *Endpoint) {
 	s.endpoints.remove(e)
 	e.failing = false
 }
 
-// othersWereBad reports whether the answer of another endpoint was bad or late a short time ago.
 func (l *endpoints) othersWereBad(now time.Duration, e *Endpoint) bool {
 	at := l.badAt
 	if l.bad == e {

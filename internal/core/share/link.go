@@ -12,7 +12,7 @@ type Link struct {
 // NewLink returns the link of a priority that has no connections yet.
 func NewLink() Link { return Link{LostAt: -time.Hour} }
 
-// Note records whether the priority is READY, and reports whether it has become READY.
+// Note records whether the priority is READY. returned is true if it has become READY just now.
 func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	if l.Ready && !ready {
 		l.LostAt = now
@@ -22,9 +22,9 @@ func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	return returned
 }
 
-// MayBeCold reports whether a priority that has become READY may be cold, so that Share.Returned is to
-// be called: a lower one is READY. At the start of a channel, while no calls are offered or within the
-// failover timeout, the lower one may just have been quicker.
+// MayBeCold is true for a priority that becomes READY while a lower one is: then call
+// Share.Returned. At the start of a channel, while no calls are offered or within the failover
+// timeout, the lower one may just have been quicker.
 func (l *Link) MayBeCold(isLowest, isStart bool) bool {
 	isFirst := !l.WasReady && isStart
 	l.WasReady = true

@@ -13,9 +13,9 @@ const (
 	longestCall  = time.Second // a method that takes longer is a stream
 )
 
-// methods has the usual latency of all calls, and that of each method that is called without a
-// deadline. There are at most 64. A further method replaces the one that has not been called for
-// the longest time, if that is a minute; until then, its calls count as streams.
+// We learn the usual latency of all calls together, and that of each method that is called without
+// a deadline: at most 64. A further method replaces the one that has not been called for the
+// longest time, if that is a minute; until then, its calls count as streams.
 type methods struct {
 	usual latency
 	table map[string]*method
@@ -60,7 +60,7 @@ func (m *methods) forget(now time.Duration) bool {
 	return true
 }
 
-// The methods of a nil method are those of a call with a deadline.
+// For calls with a deadline, the method is nil.
 
 func (m *method) begin(now time.Duration) {
 	m.open++
@@ -74,8 +74,8 @@ func (m *method) end(began time.Duration) {
 	}
 }
 
-// learn learns from the eighth good answer on, and learns down what eight in a row were quicker than.
-// If the calls that are open are older than the answered one became, they count: the short streams of
+// We learn from the eighth good answer on, and learn down what eight in a row were quicker than. If
+// the calls that are open are older than the answered one became, they count: the short streams of
 // a method end first, and must not make its long ones late.
 func (m *method) learn(now, took, elapsed time.Duration) {
 	if m == nil {
@@ -97,7 +97,7 @@ func (m *method) learn(now, took, elapsed time.Duration) {
 
 func (m *method) isStream() bool { return m.usual == 0 || time.Duration(m.usual) > longestCall }
 
-// budget is the time that a call without a deadline should take, or 0 for a stream.
+// A call without a deadline should take no longer than this. 0 is for streams.
 func (m *method) budget() time.Duration {
 	if m == nil || m.isStream() {
 		return 0

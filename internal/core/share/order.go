@@ -7,10 +7,8 @@ type Standing struct {
 	Fails  bool // what opens the breaker of another has happened to this last one, and no good answer since
 }
 
-// Depth is how far a share has fallen.
 type Depth int
 
-// The depths.
 const (
 	Whole   Depth = iota // the share is 1
 	Part                 // at least a half
@@ -18,7 +16,6 @@ const (
 	Tripped              // 0: the breaker is open
 )
 
-// Standing returns the standing of the share.
 func (s *Share) Standing() Standing {
 	depth := Tripped
 	switch {
@@ -39,9 +36,9 @@ type Place struct {
 	Standing Standing // if it is READY
 }
 
-// Last returns which of the priorities, in order, is the last one: it cannot leave calls to another.
-// That is the lowest READY one. There is no last one, and Last returns -1, if all breakers are open
-// and a lower priority may still connect: calls wait for it then, and are not refused.
+// Last returns which of the priorities, in order, is the last one: it cannot leave calls to
+// another. That is the lowest READY one. If all breakers are open and a lower priority may still
+// connect, calls wait for it and are not refused: then there is no last one, and the result is -1.
 func Last(order []Place) int {
 	tripped := true
 	for _, p := range order {
@@ -58,8 +55,8 @@ func Last(order []Place) int {
 	return -1
 }
 
-// Short returns the lowest READY priority that cannot carry its calls, or -1: one more is wanted below
-// it. As long as a share is less than 1, the priorities below it are kept.
+// Short returns the lowest READY priority that cannot carry its calls, or -1: we want one more
+// below it. As long as a share is less than 1, the priorities below it are kept.
 func Short(order []Place) int {
 	for i := len(order) - 1; i >= 0; i-- {
 		if p := order[i]; p.Ready && (p.Standing.Wanted || p.Standing.Depth != Whole) {
@@ -69,9 +66,9 @@ func Short(order []Place) int {
 	return -1
 }
 
-// Leftover decides about a call that none of the READY priorities takes. It is a probe for the first
-// of them whose breaker wants one, if that one sends it. Otherwise it waits if all breakers are open
-// and it may wait for another priority, and is refused if not.
+// Leftover decides about a call that none of the READY priorities takes. It is a probe for the
+// first of them whose breaker wants one, if that one sends it. Otherwise it waits if all breakers
+// are open and it may wait for another priority, and is refused if not.
 func Leftover(ready int, awaited bool, probe func(i int) (sent, tripped bool)) (sent, waits bool) {
 	allTripped := true
 	for i := range ready {

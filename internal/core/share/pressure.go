@@ -11,7 +11,7 @@ const (
 	lateEnough  = 5                      // more late answers than this cut
 )
 
-// pressure follows which fraction of their budgets answers take. It is high if the mean is above
+// We follow which fraction of their budgets answers take. The pressure is high if the mean is above
 // twice the usual one: calls that are slow by nature are no sign.
 type pressure struct {
 	mean, usual float64
@@ -48,8 +48,8 @@ func (p *pressure) add(now time.Duration, a answer) {
 // weight is that of a new answer in a mean of the last quarter of a second.
 func weight(elapsed time.Duration) float64 { return min(0.3, elapsed.Seconds()/meanTime.Seconds()) }
 
-// learn follows the usual ratio, down quickly and up slowly. Above a quarter, it only rises to the
-// lowest ratio of the last spans: a queue comes and goes, and must not become usual.
+// The usual ratio goes down quickly and up slowly. Above a quarter, it only rises to the lowest
+// ratio of the last spans: a queue comes and goes, and must not become usual.
 func (p *pressure) learn(now time.Duration, ratio float64, elapsed time.Duration) {
 	if now-p.lowestAt >= span || p.lowestAt == 0 {
 		p.lowest, p.lowestAt = [2]float64{ratio, p.lowest[0]}, now
@@ -70,12 +70,11 @@ func (p *pressure) learn(now time.Duration, ratio float64, elapsed time.Duration
 	}
 }
 
-// lasts reports whether answers have been late for a whole window.
 func (p *pressure) lasts(now time.Duration) bool {
 	return now-p.calmAt >= window && p.sinceCalm > lateEnough && p.above(late)
 }
 
-// wasFilling reports whether the last good answers showed load, before others failed.
+// Others have failed since, so we look at the last good answers.
 func (p *pressure) wasFilling() bool { return p.good > filling && p.good > 2*p.usual }
 
 // latency is the usual latency, which is learned down at once and up slowly. 0 means unknown.

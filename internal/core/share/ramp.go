@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cut leaves 0.7 of the share, and opens the breaker if that is too little.
+// We keep 0.7 of the share, and open the breaker if that is too little.
 func (s *Share) cut(now time.Duration, cause Cause) {
 	to := decrease * s.fraction
 	if s.last {
@@ -22,8 +22,8 @@ func (s *Share) cut(now time.Duration, cause Cause) {
 	s.fall(now, to, cause)
 }
 
-// fall sets the share after a cut. The threshold follows the share before the first of several
-// cuts: a row of cuts finds the capacity from above, and growth should end just below it.
+// After several cuts, the threshold still follows the share before the first one: a row of cuts
+// finds the capacity from above, and growth should end just below it.
 func (s *Share) fall(now time.Duration, to float64, cause Cause) {
 	if s.fraction > s.fallen {
 		s.threshold = decrease * s.fraction
@@ -35,7 +35,7 @@ func (s *Share) fall(now time.Duration, to float64, cause Cause) {
 	s.renew(now)
 }
 
-// renew begins a new epoch: calls that have begun before it say nothing about the new share.
+// A new epoch begins: calls from before it tell us nothing about the new share.
 func (s *Share) renew(now time.Duration) {
 	s.epoch++
 	s.cutAt, s.grownAt = now, now
@@ -44,8 +44,8 @@ func (s *Share) renew(now time.Duration) {
 	s.streams, s.breaker.probes = streams{}, 0
 }
 
-// grow is called after a good answer. The share grows by the time since the last one, so that slow
-// clients grow as fast as others, but at most by that of most.
+// The share grows by the time since the last good answer, so that slow clients grow as fast as
+// others, but at most by that of most.
 func (s *Share) grow(now, most time.Duration) {
 	since := now - s.grownAt
 	step := min(since, most).Seconds()
@@ -64,9 +64,4 @@ func (s *Share) grow(now, most time.Duration) {
 		s.fraction = min(1, s.fraction+increase*step)
 	}
 	s.grownAt = now
-}
-
-func (s *Share) startSlowly(now time.Duration) {
-	s.fraction = slowStart
-	s.renew(now)
 }

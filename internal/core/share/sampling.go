@@ -7,8 +7,7 @@ const (
 	mostEvery = 256
 )
 
-// sampling finds how many calls there are for each that is timed: all calls are timed up to 100 a
-// second, and every second, fourth ... one above.
+// We time all calls up to 100 a second, and above that every second, fourth ... one.
 type sampling struct {
 	every uint32
 	since time.Duration
@@ -16,7 +15,7 @@ type sampling struct {
 	timed uint32
 }
 
-// count counts a timed call. While the view is free, it represents every calls.
+// While the view is free, a timed call represents every calls.
 func (s *sampling) count(now time.Duration, free bool) {
 	s.timed++
 	if s.calls++; free {

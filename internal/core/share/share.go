@@ -47,7 +47,7 @@ const (
 	gone      = time.Second            // connections that come back sooner are not cold
 )
 
-// defaultRamp is the time in which slow start reaches a share of 1.
+// Slow start reaches a share of 1 in this time.
 const defaultRamp = 8 * time.Second
 
 // Share is the share of one priority in one channel. The caller locks it. The parameter now of
@@ -81,13 +81,11 @@ type Share struct {
 	sampling  sampling
 }
 
-// tally counts the answers of a window.
 type tally struct {
 	began           time.Duration
 	total, failures int
 }
 
-// Config is the configuration of a share.
 type Config struct {
 	Ramp   time.Duration // in which slow start reaches a share of 1; 0 means 8 s, and servers with cold caches need more
 	Uneven bool          // calls choose their endpoint, so one that is fuller than the others is not at fault
@@ -104,7 +102,6 @@ func New(now time.Duration, c Config) *Share {
 // Cause is why a share fell the last time.
 type Cause uint8
 
-// The causes.
 const (
 	Nothing   Cause = iota
 	Full            // too many answers were refused, expired or UNAVAILABLE
@@ -121,7 +118,7 @@ func (c Cause) String() string {
 // Fraction returns the share of the calls, and why it fell the last time.
 func (s *Share) Fraction() (float64, Cause) { return s.fraction, s.cause }
 
-// Tripped reports whether the breaker is open: only probes are taken.
+// Tripped is true while the breaker is open: the priority takes only probes.
 func (s *Share) Tripped() bool { return s.fraction == 0 }
 
 // SetLast records whether no READY priority is below this one. A priority that becomes the last one
@@ -145,8 +142,9 @@ func (s *Share) Returned(now, absent time.Duration) {
 	}
 }
 
-// Look notes that streams have stayed open, and returns when the priority last gave a good answer: 0
-// if it never did. While the view says that all calls are taken and none is watched, not all count.
+// Look notes that streams have stayed open, and returns when the priority last gave a good answer:
+// 0 if it never did. While the view says that all calls are taken and none is watched, we do not
+// see all of them.
 func (s *Share) Look(now time.Duration) (goodAt time.Duration) {
 	if s.streams.answer(now) {
 		s.succeeded(now)
@@ -157,8 +155,8 @@ func (s *Share) Look(now time.Duration) (goodAt time.Duration) {
 
 func (s *Share) succeeded(now time.Duration) { s.failing, s.goodAt = false, now }
 
-// Take reports whether the priority takes a call that is offered to it. random is in [0, 1). The
-// caller may find no connection and not begin the call: nothing is lost by that.
+// Take is true if the priority takes a call that is offered to it. random is in [0, 1). The caller
+// may find no connection and not begin the call: nothing is lost by that.
 func (s *Share) Take(now time.Duration, random float64) bool {
 	s.Look(now)
 	if s.fraction == 0 {
@@ -173,13 +171,13 @@ func (s *Share) Take(now time.Duration, random float64) bool {
 	return random < s.weight()
 }
 
-// Probe reports whether the priority takes a call that no priority takes, and that would be refused
-// or wait.
+// Probe is true if the priority takes a call that no priority takes, and that would be refused or
+// wait.
 func (s *Share) Probe(now time.Duration) bool {
 	return s.fraction == 0 && now-s.lastCall >= time.Second
 }
 
-// weight is the share, less what the gradient takes away while the priority is filling.
+// While the priority is filling, the gradient takes some of the share away.
 func (s *Share) weight() float64 {
 	if s.pressure.above(filling) && (!s.last || s.fraction < 1) {
 		return s.fraction * max(0, 1+filling-s.pressure.mean)
@@ -248,7 +246,6 @@ type View struct {
 	Stamp Stamp
 }
 
-// View returns the current view.
 func (s *Share) View() View {
 	return View{Free: s.free(), Every: s.sampling.every, Watch: s.row.length > 0 || s.silence.noticed || s.failing, Stamp: s.stamp()}
 }

@@ -1,10 +1,9 @@
 // Package edf distributes the sequence of picks in internal/core/edf to goroutines. A pick costs
 // about as much as incrementing an atomic counter.
 //
-// Picks are computed in blocks. To take a pick, a goroutine increments the block's counter. The
-// goroutine that takes a certain pick near the middle of a block computes the next block. If a
-// goroutine reaches the end of a block and the next block is not ready, it waits for the next block
-// or computes it.
+// We compute picks in blocks. To take a pick, a goroutine increments the block's counter. The
+// goroutine that takes a certain pick near the middle of a block computes the next block. One that
+// reaches the end of a block before the next is ready waits for it, or computes it.
 package edf
 
 import (
@@ -67,7 +66,6 @@ func (s *Scheduler) Next() int {
 	return int(b.Picks[i])
 }
 
-// Begun reports whether Next has been called.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
 // Picked returns the number of picks, without waiting. There must be at least two entries.
@@ -101,8 +99,7 @@ func (s *Scheduler) firstPick() int {
 	return s.Next()
 }
 
-// finishPick completes pick i of block b. Pick i is either the pick that computes the next block,
-// or a pick after the end of b.
+// Pick i either computes the next block, or is after the end of b.
 func (s *Scheduler) finishPick(b *block, i uint64) int {
 	s.mu.Lock()
 	if s.current.Load() == b { // otherwise, another goroutine has already replaced b
@@ -131,8 +128,8 @@ func (s *Scheduler) nextBlock(b *block) *block {
 	return next
 }
 
-// block is a stretch of the sequence. A replaced block is not reused, because a goroutine may still
-// be reading it.
+// A block is a stretch of the sequence. We cannot reuse a replaced one: a goroutine may still be
+// reading it.
 type block struct {
 	next atomic.Uint64 // index of the next pick; it may exceed the number of picks
 	_    [120]byte     // separates next from the following fields by two cache lines, which may be fetched together

@@ -14,9 +14,9 @@ const (
 	maxMisses = 64 // after this many consecutive misses, all further searches return -1
 )
 
-// Find returns the index of the next element for which matches returns true. n is the number of
-// elements. Find searches only near the last result. It returns -1 if no element there matches, or
-// after too many consecutive searches without success.
+// Find returns the index of the next element for which matches returns true, among n elements. It
+// searches only near the last result, and returns -1 if no element there matches, or after too many
+// consecutive searches without success.
 func (s *Search) Find(n int, matches func(i int) bool) int {
 	if s.misses > maxMisses {
 		return -1
@@ -27,9 +27,8 @@ func (s *Search) Find(n int, matches func(i int) bool) int {
 			return i
 		}
 	}
-	// Each unsuccessful search has advanced next by one, as if the element that was not found had
-	// replaced an element here. If it was added instead, next is too far ahead. Therefore also search
-	// before next.
+	// Each unsuccessful search has advanced next by one, as if an element here had been replaced.
+	// If one was added instead, we are too far ahead, so we also search before next.
 	for i := min(s.next, n) - 1; i >= max(0, s.next-s.misses); i-- {
 		if matches(i) {
 			s.next, s.misses = i+1, 0

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// endpoints are the endpoints of a policy. The zero value has none. It is safe for concurrent use:
-// the child creates subchannels at any time, and gRPC reports their states.
+// The zero value has no endpoints. We need the lock, as the child creates subchannels at any time,
+// and gRPC reports their states.
 type endpoints struct {
 	picks atomic.Uint64
 	taken uint64
@@ -38,8 +38,7 @@ type endpoint struct {
 	failedAt  time.Time
 }
 
-// update takes over the endpoints of an update. One whose first address was there before stays the
-// same.
+// An endpoint whose first address was there before stays the same.
 func (e *endpoints) update(list []resolver.Endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,7 +60,7 @@ func (e *endpoints) update(list []resolver.Endpoint) {
 	}
 }
 
-// of returns the endpoint of an address. If there is none, the result belongs to no list.
+// If we do not know the address, its endpoint belongs to no list.
 func (e *endpoints) of(a resolver.Address) *endpoint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +86,6 @@ func (p *endpoint) remove(s *subConn) {
 	}
 }
 
-// record makes a change to a subchannel.
 func (e *endpoints) record(s *subConn, change func()) {
 	e.mu.Lock()
 	change()
@@ -98,7 +96,7 @@ func (e *endpoints) record(s *subConn, change func()) {
 	}
 }
 
-// refresh sets the state after a subchannel has changed. The caller holds mu.
+// The caller holds mu.
 func (p *endpoint) refresh() (changed bool) {
 	state, err := stateOf(p.conns)
 	if err != nil {
@@ -110,7 +108,6 @@ func (p *endpoint) refresh() (changed bool) {
 	return changed
 }
 
-// failure returns the error of an endpoint that has failed, or nil.
 func (e *endpoints) failure() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

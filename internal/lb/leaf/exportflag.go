@@ -8,22 +8,20 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// exportFlag is set when the metrics of a channel have been exported. All policies of the channel
-// share it, so that a policy that a failover creates counts its picks from the start.
+// This is set once the metrics of a channel have been exported. All policies of the channel share
+// it, so that one that a failover creates counts its picks from the start.
 type exportFlag struct {
 	atomic.Bool
 	users int // number of policies that share this value; guarded by exportFlags.mu
 }
 
-// exportFlags maps the metrics recorder of each channel to the flag that the channel's
-// policies share.
+// The key is the channel's metrics recorder.
 var exportFlags struct {
 	mu         sync.Mutex
 	byRecorder map[estats.MetricsRecorder]*exportFlag
 }
 
-// acquireExportFlag returns the flag of the channel with recorder r. The caller must call
-// releaseExportFlag when it no longer needs the flag.
+// The caller must call releaseExportFlag when it no longer needs the flag.
 func acquireExportFlag(r estats.MetricsRecorder) *exportFlag {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &exportFlag{}

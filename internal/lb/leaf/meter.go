@@ -40,7 +40,7 @@ type Counts [6]int64
 // Series is what a metric says of an endpoint: its state and, in TRANSIENT_FAILURE, why.
 type Series uint8
 
-// The values of Series. The first four are in the order of the states in core/weightedroundrobin.
+// The first four values of Series are in the order of the states in core/weightedroundrobin.
 const (
 	Ready Series = iota
 	Connecting
@@ -74,7 +74,7 @@ func SeriesOf(state connectivity.State, err error) Series {
 	if err == nil {
 		return Failed
 	}
-	// The text decides, because policies of endpoints do not pass on errors, which may be statuses.
+	// We look at the text: policies of endpoints do not pass on errors, which may be statuses.
 	switch text := err.Error(); {
 	case strings.Contains(text, shell.ErrEjected.Error()):
 		return Ejected
@@ -101,13 +101,12 @@ func (c Counts) negative() Counts {
 
 var seriesLimit tally.Bound
 
-// endpointCounts sums the endpoint counts of all policies in the process.
 var endpointCounts tally.Board[labels, Counts]
 
 // Meter exports the metrics of the endpoints below one policy. Recording each pick would make picks
-// slow. Instead, a Meter registers a callback that records the picks since the last export, because
-// pickers count picks anyway. Those that do not, such as the picker of a single endpoint, count only
-// after the channel's first export.
+// slow. Pickers count picks anyway, so we register a callback that records those since the last
+// export. Some do not count, such as the picker of a single endpoint; they begin with the channel's
+// first export.
 type Meter struct {
 	Shell *shell.Shell
 	// TakePicks returns the number of picks since it was last called. It is not called concurrently.
@@ -182,15 +181,14 @@ func (m *Meter) Close() {
 	}
 }
 
-// Counts reports whether pickers must count their picks.
+// Counts is true once pickers must count their picks.
 func (m *Meter) Counts() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.exported != nil && m.exported.Load()
 }
 
-// takePicks returns a function that records the picks. The caller holds mu, and must call the
-// function after it has released mu.
+// The caller holds mu, and calls the result after it has released mu.
 func (m *Meter) takePicks() func() {
 	if m.exported == nil || !m.exported.Load() {
 		return func() {}

@@ -6,7 +6,7 @@
 //	field        type              default   range         from
 //	childPolicy  list of policies  required  at least one  ours
 //
-// It wraps the subchannels of the child rather than the child, so it need not know it. A child that
+// We wrap the subchannels of the child rather than the child, so we need not know it. A child that
 // is IDLE, as a lazy policy is until its first call, connects to one endpoint at once: a priority
 // that is created is wanted, and with overflow only those that are READY take calls.
 //
@@ -25,7 +25,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Name is the name of the policy.
 const Name = "understudy_endpoint_policy"
 
 func init() { shell.Register(Name, newBuilder) }
@@ -51,7 +50,7 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.EndpointPolicy] {
 	return p
 }
 
-// Begin updates the child. Labels of metrics are not for it, because it may take new ones for a
+// Begin updates the child. It does not get the labels of metrics: it might take new ones for a
 // change.
 func (p *policy) Begin(c *lbconfig.EndpointPolicy, state resolver.State) {
 	labels, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
@@ -78,7 +77,7 @@ func (p *policy) reported(c *shell.Child, state balancer.State) {
 	}
 }
 
-// ask asks a picker for an endpoint, as a call would. A lazy policy then connects it.
+// We ask a picker for an endpoint, as a call would, so that a lazy policy connects it.
 func ask(picker balancer.Picker) {
 	result, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 	if err == nil && result.Done != nil {
@@ -92,7 +91,6 @@ func (p *policy) State() balancer.State {
 	return state
 }
 
-// Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
 	if closed {
 		p.meter.Close()
@@ -101,7 +99,6 @@ func (p *policy) Settled(closed bool) {
 	}
 }
 
-// Watched implements shell.Watcher.
 func (p *policy) Watched(watched bool) {
 	p.watched = watched
 	p.Publish()
@@ -121,7 +118,6 @@ func (p *policy) Describe(s *shell.Snapshot) {
 
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// wrapper builds the child with a ClientConn that wraps its subchannels.
 type wrapper struct {
 	balancer.Builder
 	policy *policy
@@ -151,7 +147,7 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return s, nil
 }
 
-// UpdateAddresses implements a deprecated method that some policies still call.
+// UpdateAddresses is deprecated, but some policies still call it.
 func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
 	if s, ok := sc.(*subConn); ok {
 		sc = s.SubConn
@@ -159,11 +155,11 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 	c.ClientConn.UpdateAddresses(sc, addresses)
 }
 
-// RemoveSubConn implements a deprecated method that some policies still call.
+// RemoveSubConn is deprecated, but some policies still call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// picker counts the calls of the child's picker, and returns subchannels that the policies above
-// know.
+// The child's picker picks subchannels of ours; we count the call, and return those that the
+// policies above know.
 type picker struct {
 	child           balancer.Picker
 	endpoints       *endpoints
@@ -197,7 +193,6 @@ func (p *picker) Failure() error {
 	return p.endpoints.failure()
 }
 
-// subConn is a subchannel of the child.
 type subConn struct {
 	balancer.SubConn
 	policy   *policy
@@ -248,7 +243,7 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateOf returns the state of an endpoint with these subchannels, one for each address.
+// conns has one subchannel for each address of the endpoint.
 func stateOf(conns []*subConn) (state connectivity.State, err error) {
 	state, failed := connectivity.Idle, 0
 	for _, s := range conns {

@@ -7,10 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed reports whether a channel is closed. The closing of its policies does not show this,
-// because gRPC also closes the policies of a channel that becomes idle. owner is gRPC's channelz
-// record of the channel, which IsClosed reads by reflection, because its type is internal. If this
-// fails, IsClosed returns false.
+// IsClosed is true if a channel is closed. Its policies cannot tell us this: gRPC also closes them
+// when a channel becomes idle. So we look at owner, gRPC's channelz record of the channel, by
+// reflection, as its type is internal. If this fails, the result is false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

@@ -25,7 +25,6 @@ func Enable() { enabled.Store(true) }
 // Disable undoes Enable after a test. It does not affect channels that exist.
 func Disable() { enabled.Store(false) }
 
-// Enabled reports whether Enable was called.
 func Enabled() bool { return enabled.Load() }
 
 // Source is the state of one source of a channel.
@@ -67,8 +66,8 @@ type Channel struct {
 	closed  time.Time
 }
 
-// registry holds the recorded channels of this process. To record or discard a channel, only the
-// channels without a root policy are locked. These are few.
+// registry holds the recorded channels of this process. To record or discard a channel, we lock
+// only the channels without a root policy, which are few.
 var registry struct {
 	mu       sync.Mutex
 	next     uint64
@@ -95,7 +94,7 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note adds an event. If there are already maxEvents events, it discards the oldest one.
+// Note adds an event. Beyond maxEvents, the oldest one goes.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -157,8 +156,8 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		sources := c.sources
 		c.mu.Unlock()
-		// The function is called without holding c.mu, because it takes another lock. The result is
-		// cloned, because earlier callers may still read the slice.
+		// We do not hold c.mu here, since the function takes another lock. And we clone the result:
+		// earlier callers may still read the slice.
 		last := slices.Clone(sources())
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
@@ -172,8 +171,8 @@ func (c *Channel) Stop() {
 	c.discardIfGone()
 }
 
-// isGone reports whether the channel is closed, or was idle for more than idleRetention. The caller
-// must hold registry.mu.
+// A channel is gone if it is closed, or was idle for more than idleRetention. The caller must hold
+// registry.mu.
 func (c *Channel) isGone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +186,7 @@ func (c *Channel) discardIfGone() {
 	}
 }
 
-// discard discards the channels without a root policy for which matches returns true. The caller
-// must hold registry.mu.
+// Only channels without a root policy can go. The caller must hold registry.mu.
 func discard(matches func(*Channel) bool) {
 	registry.rootless = slices.DeleteFunc(registry.rootless, func(c *Channel) bool {
 		if matches(c) {
@@ -205,8 +203,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards channels that are gone. If more than maxIdle idle channels remain, it discards
-// those that became idle first. The caller must hold registry.mu.
+// If more than maxIdle idle channels remain, those that became idle first go, too. The caller must
+// hold registry.mu.
 func prune() {
 	now := time.Now()
 	discard(func(c *Channel) bool { return c.isGone(now) })
@@ -231,7 +229,6 @@ func (c *Channel) isIdle() bool {
 	return !c.closed.IsZero() && !IsClosed(c.owner)
 }
 
-// View is a snapshot of a Channel.
 type View struct {
 	*Channel
 	Root    any

@@ -2,9 +2,9 @@
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
 // "too_many_pings". Each time, gRPC doubles the keepalive interval of the whole channel. gRPC does
-// not report the reason to policies, and the errors of calls rarely contain it, because connections
-// with active calls send few pings. However, the reason is a label of one of gRPC's metrics. This
-// package therefore implements a stats handler that receives metrics.
+// not tell policies why, and the errors of calls rarely do, as connections with active calls send
+// few pings. But the reason is a label of one of gRPC's metrics, so we implement a stats handler
+// that receives metrics.
 package pings
 
 import (
@@ -24,8 +24,8 @@ import (
 
 var grpcLog = grpclog.Component("understudy")
 
-// These are the metric and its labels (gRFC A94). If a server has rejected pings, the value of
-// reasonLabel is enhanceYourCalm.
+// The metric and its labels (gRFC A94). When a server has rejected pings, reasonLabel is
+// enhanceYourCalm.
 const (
 	disconnectionsMetric = "grpc.subchannel.disconnections"
 	reasonLabel          = "grpc.disconnect_error"
@@ -33,8 +33,7 @@ const (
 	enhanceYourCalm      = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// logInterval is the minimum time between two log lines. Without it, each connection could cause
-// one.
+// Otherwise, each connection could cause a log line.
 const logInterval = time.Hour
 
 const message = "servers refuse keepalive pings"
@@ -57,7 +56,6 @@ type Detector struct {
 // New returns a Detector that writes to gRPC's log, and to logger if it is not nil.
 func New(logger *slog.Logger) *Detector { return &Detector{logger: logger} }
 
-// RecordInt64Count implements estats.MetricsRecorder.
 func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
 	d := handle.Descriptor()
 	if d.Name != disconnectionsMetric {
@@ -89,14 +87,10 @@ func valueOf(name string, names, values []string) string {
 	return ""
 }
 
-// TagRPC implements stats.Handler.
 func (*Detector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements stats.Handler.
 func (*Detector) HandleRPC(context.Context, stats.RPCStats) {}
 
-// TagConn implements stats.Handler.
 func (*Detector) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn implements stats.Handler.
 func (*Detector) HandleConn(context.Context, stats.ConnStats) {}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Records passes log records to the program's logger in order, on another goroutine, because the
-// logger may make a call on the channel that logs. The zero value is ready to use.
+// Records passes log records to the program's logger in order, on another goroutine: the logger may
+// make a call on the channel that logs. The zero value is ready to use.
 type Records struct{ events Serializer }
 
 // Write passes on a record, with the time of the call. The logger may be nil.
@@ -24,14 +24,14 @@ func (r *Records) Write(logger *slog.Logger, message string, attrs ...slog.Attr)
 	})
 }
 
-// Limit bounds how often something is logged: twenty times in ten seconds, because a fault may eject
-// half of a thousand endpoints.
+// Limit bounds how often we log something: twenty times in ten seconds, as a fault may eject half
+// of a thousand endpoints.
 type Limit struct {
 	since time.Time
 	count int
 }
 
-// Allows counts a record, and reports whether it may be logged.
+// Allows counts a record. If the result is false, do not log it.
 func (l *Limit) Allows() bool {
 	if now := time.Now(); now.Sub(l.since) >= 10*time.Second {
 		*l = Limit{since: now}

@@ -1,10 +1,10 @@
-// Package serial runs events one at a time. A load-balancing policy needs this because its parent
+// Package serial runs events one at a time. A load-balancing policy needs this: its parent
 // (updates, Close), its children (reports) and timers call it concurrently.
 //
 // Calls from children only queue an event. Children, including those of grpc-go, hold locks while
 // they report, so an event on their stack could call the child and deadlock. Updates, Close and
-// timers return when their event has run. ExitIdle and ResolverError only queue an event, because a
-// parent may call them from inside its UpdateState, on the stack of another event. No lock is held
+// timers return when their event has run. ExitIdle and ResolverError only queue an event, since a
+// parent may call them from inside its UpdateState, on the stack of another event. We hold no lock
 // while an event runs.
 package serial
 
@@ -28,7 +28,7 @@ type Serializer struct {
 	queue    []Event
 	draining bool
 
-	// The following fields are used only by the goroutine that runs events.
+	// Only the goroutine that runs events uses these.
 	background  bool
 	hooks       *Hooks
 	relayTarget *Serializer // the serializer whose events must run after the last flush relayed an event to it, or nil
@@ -40,7 +40,6 @@ type Event interface{ Run() }
 // Func is an Event that calls a function.
 type Func func()
 
-// Run calls the function.
 func (f Func) Run() { f() }
 
 type awaitedEvent struct {
@@ -77,8 +76,8 @@ func (s *Serializer) Queue(e Event) {
 
 // Relay is like Queue, for an event of another serializer. Only the Flush hook of s may call it, as
 // its last action. If s runs on a goroutine of this package, the same goroutine then runs the
-// events of the other serializer. A report that passes through a tree of policies therefore needs
-// one goroutine with a large stack, instead of one for each policy.
+// events of the other serializer: a report that passes through a tree of policies needs one
+// goroutine with a large stack, and not one for each policy.
 func (s *Serializer) Relay(to *Serializer, e Event) {
 	if !s.background {
 		to.Queue(e)
@@ -90,9 +89,9 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	s.relayTarget = to
 }
 
-// A Slot queues events of which only the latest is needed: a new event replaces an event that is
-// still queued. Callers therefore cannot fill the queue, although they do not wait. The zero value
-// is ready to use.
+// A Slot queues events of which we only need the latest: a new one replaces one that is still
+// queued, so callers cannot fill the queue although they do not wait. The zero value is ready to
+// use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func()
@@ -153,7 +152,7 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// runFirst runs the queued events, then f. The caller must hold s.mu; runFirst unlocks it.
+// The caller must hold s.mu; this unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
 	var one [1]Event // avoids an allocation in the usual case of an empty queue
@@ -181,11 +180,10 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// maxIdleCapacity is the maximum capacity of a slice that stays allocated while the queue is empty.
+// A queue that is empty keeps a slice up to this capacity.
 const maxIdleCapacity = 8
 
-// drain runs batches of events until the queue is empty. If it returns a serializer, the caller
-// must drain this serializer, too.
+// The caller must also drain the result, if there is one.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
@@ -210,8 +208,7 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// ifIdle returns s if it has events and no goroutine is running them. The caller must then drain s.
-// Otherwise, ifIdle returns nil.
+// The result is s if it has events and no goroutine runs them: the caller must then drain it.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

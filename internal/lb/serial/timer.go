@@ -2,9 +2,8 @@ package serial
 
 import "time"
 
-// A Timer runs an event after a delay. An event that is still queued when the timer is stopped or
-// restarted has no effect. The zero value is a stopped Timer. A Timer must be used only in events
-// of one serializer.
+// A Timer runs an event after a delay. Once it is stopped or restarted, an event that is still
+// queued has no effect. The zero value is a stopped Timer. Use it only in events of one serializer.
 type Timer struct{ current *time.Timer }
 
 // Start runs fired in an event of s after the given time. If the timer is already running, it is
@@ -25,7 +24,6 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.current = timer
 }
 
-// Stop stops the timer if it is running.
 func (t *Timer) Stop() {
 	if t.current != nil {
 		t.current.Stop()
@@ -33,5 +31,4 @@ func (t *Timer) Stop() {
 	}
 }
 
-// Runs reports whether the timer is running.
 func (t *Timer) Runs() bool { return t.current != nil }

@@ -14,8 +14,8 @@ import (
 // Spec describes a policy. C is its configuration, a type of package lbconfig.
 type Spec[C any] struct {
 	Name string
-	// Default returns the configuration to use if an update has none. If Default is nil, an update
-	// without a configuration fails.
+	// Default returns the configuration for updates without one. If Default is nil, such an update
+	// fails.
 	Default func() *C
 	New     func(*Shell) Policy[C]
 }
@@ -53,8 +53,8 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PolicyOf returns the Policy that Spec.New has created for balancer b. It returns nil if b was not
-// built by a Spec. Only tests use it.
+// PolicyOf returns the Policy that Spec.New has created for balancer b, or nil if no Spec built b.
+// Only tests use it.
 func PolicyOf(b balancer.Balancer) PolicyMethods {
 	s, ok := b.(interface{ policyMethods() PolicyMethods })
 	if !ok {

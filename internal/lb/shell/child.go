@@ -45,7 +45,7 @@ type Handlers struct {
 	Reported func(c *Child, state balancer.State)
 	// Refused is called when the child has refused its update. failed is the state to use for the
 	// child until its next report, or until it accepts an update. If Refused is nil, Reported is
-	// called with this state, and called again with the last reported state when the child accepts an
+	// called with this state, and again with the last reported one when the child accepts an
 	// update.
 	Refused func(c *Child, failed balancer.State)
 	// Title returns the child's title for errors and logs. If Title is nil or returns "", the child's
@@ -70,7 +70,6 @@ func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 	}
 }
 
-// Name returns the child's name.
 func (c *Child) Name() string { return c.name }
 
 func (c *Child) title() string {
@@ -91,17 +90,17 @@ func (c *Child) Exists() bool { return c.current != nil }
 // State returns the last reported state, or CONNECTING before the first report.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused reports whether the child counts as failed because it has refused its last update. It
-// returns false after the child's next report.
+// Refused is true while the child counts as failed for having refused its last update. The child's
+// next report ends this.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the child's latest error, even if the child has recovered since. It returns nil
-// if the child has never failed.
+// LastError returns the child's latest error, even if the child has recovered since, or nil if it
+// has never failed.
 func (c *Child) LastError() error { return c.lastError }
 
-// Update passes the child its policy, configuration and endpoints. If the policy has another type,
-// it replaces the current policy gracefully. Update handles the reports that the child sends during
-// the update, and then the error that it returns.
+// Update passes the child its policy, configuration and endpoints. A policy of another type
+// replaces the current one gracefully. We handle the reports that the child sends during the
+// update, and then the error that it returns.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	wasRefused := c.refused
 	c.refused = false
@@ -147,9 +146,8 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 	if latest != c.pending { // latest is the current policy, perhaps since this update
 		return err
 	}
-	// If the current policy is not READY or IDLE, the child counts as failed because of this error.
-	// The error also becomes the state of the pending policy, because the pending policy may never
-	// report a state.
+	// If the current policy is not READY or IDLE, this error makes the child count as failed. The
+	// error also becomes the state of the pending policy, which may never report one.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -185,7 +183,7 @@ func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	return i
 }
 
-// Reported implements Owner. i is the current or the pending policy.
+// Reported gets the reports of the current and of the pending policy.
 func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:
@@ -229,7 +227,6 @@ func (c *Child) recordError(state balancer.State) {
 // FailureOf).
 var ErrUnknownFailure = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
-// ResolveNow implements Owner.
 func (c *Child) ResolveNow() {
 	if c.handlers.ResolveNow != nil {
 		c.handlers.ResolveNow(c.name)
@@ -250,26 +247,23 @@ func (c *Child) TimerEnds(timer int) (at time.Time, isRunning bool) {
 	return c.timerEnds[timer], c.timers[timer].Runs()
 }
 
-// StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes an error of the resolver to the pending policy. If no policy is pending, it
-// passes the error to the current policy.
+// ResolverError passes on an error of the resolver: to the pending policy if there is one,
+// otherwise to the current one.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle makes the pending policy connect. If no policy is pending, it makes the current policy
-// connect.
+// ExitIdle makes the pending policy connect or, without one, the current policy.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()
 	}
 }
 
-// ResetBackoff implements BackoffResetter.
 func (c *Child) ResetBackoff(atLeast time.Duration) {
 	if latest := c.latest(); latest != nil {
 		latest.ResetBackoff(atLeast)

@@ -33,8 +33,8 @@ type PriorityChild struct {
 	// Priority is the child's index in the list of priorities, or -1 if it is no longer in the list.
 	Priority  int
 	Endpoints int
-	// Why is the reason for the child's failure, or for its last failure if the child is recovering.
-	// It is "" if the child is READY and has no problem.
+	// Why says why the child has failed, or why it did last if it is recovering. It is "" if the
+	// child is READY and has no problem.
 	Why string
 	// Failover is the time at which the child will count as failed, and Deactivation the time at which
 	// it will be closed. If one of the timers is not running, its time is zero.

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Ended reads how a call ended. The code says something about the server if conclusive is true: the
-// call has reached the server, and either bytes came back, or the code is one that also occurs when
-// the server hangs or the connection is lost. The client itself ends calls with any other code, for
-// example if a message is too large. To copy info would cost more than to read it.
+// Ended reads how a call ended. If conclusive is true, the code says something about the server:
+// the call has reached it, and either bytes came back, or the code is one that also occurs when the
+// server hangs or the connection is lost. The client itself ends calls with any other code, for
+// example if a message is too large. info is a pointer, as a copy would cost more than the reading.
 func Ended(info *balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	if info.Err != nil {
 		code = status.Code(info.Err)
@@ -23,8 +23,8 @@ func Ended(info *balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	return code, info.BytesSent && info.BytesReceived
 }
 
-// Judged is the error of a call that outlier detection must see in another way than it ended. A page
-// shows how it ended.
+// Judged is the error of a call that outlier detection must see in another way than it ended. A
+// page shows how it ended.
 type Judged struct {
 	Real    error
 	Seen    error
@@ -33,14 +33,14 @@ type Judged struct {
 
 func (j *Judged) Error() string { return fmt.Sprint(j.Real) }
 
-// Judge makes info what outlier detection sees of the end of a call.
+// Judge turns info into what outlier detection sees of the end of a call.
 func Judge(info *balancer.DoneInfo) {
 	if j, ok := info.Err.(*Judged); ok { //nolint:errorlint // never wrapped
 		info.Err, info.BytesReceived = j.Seen, info.BytesReceived && !j.Nothing
 	}
 }
 
-// Then returns a Done function that runs first and then another one. Both may be nil.
+// Then runs first, and then another Done function. Both may be nil.
 func Then(first, then func(balancer.DoneInfo)) func(balancer.DoneInfo) {
 	switch {
 	case first == nil:

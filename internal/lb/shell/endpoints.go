@@ -9,8 +9,8 @@ import (
 )
 
 // Split groups endpoints by the first element of their paths, which is the name of a child, and
-// removes that element. If some endpoints belong to no known child, Split logs a warning, unless
-// the previous update also had such endpoints.
+// removes that element. If some belong to no known child, we log a warning, unless the previous
+// update also had such endpoints.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	unassigned := len(endpoints)
@@ -26,8 +26,7 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// firstUnassigned describes the first endpoint that belongs to no known child. It is slow, because
-// it copies each path.
+// This is slow, as it copies each path.
 func firstUnassigned(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
@@ -53,7 +52,7 @@ func WithOnlyEndpoints(endpoints []resolver.Endpoint, state resolver.State) reso
 
 // WithEndpoints returns a copy of state with the given endpoints, and with their addresses in the
 // field Addresses. Policies from base.NewBalancerBuilder use only that field. Policies with a Shell
-// do not use that field, so Child.Update does not call WithEndpoints for them.
+// do not, so Child.Update does without this for them.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

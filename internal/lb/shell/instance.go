@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns is implemented by the builders of policies whose Close shuts down all their
-// subchannels, as gRPC recommends. For other policies, the Instance shuts them down.
+// OwnsSubConns marks the builders of policies whose Close shuts down all their subchannels, as gRPC
+// recommends. For other policies, the Instance shuts them down.
 type OwnsSubConns interface{ OwnsSubConns() }
 
 // Owner handles the reports and requests of an Instance.
@@ -23,9 +23,9 @@ type Owner interface {
 	ResolveNow()
 }
 
-// Instance is a child policy together with its ClientConn. It is small, because a channel may have
-// tens of thousands of Instances. Its exported methods must be called in events, except those of
-// balancer.ClientConn. If the type of the child policy may change, use Child.
+// Instance is a child policy together with its ClientConn. It is small: a channel may have tens of
+// thousands of them. Call its exported methods in events, except those of balancer.ClientConn. If
+// the type of the child policy may change, use Child.
 type Instance struct {
 	balancer.ClientConn
 
@@ -50,8 +50,7 @@ type report struct {
 	next  *report
 }
 
-// reports contains reports that can be reused. When 10,000 endpoints connect, they send 30,000
-// reports.
+// When 10,000 endpoints connect, they send 30,000 reports, so we reuse them.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
 // Build builds the child policy. It returns false if the builder has returned nil.
@@ -66,9 +65,9 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the child policy and returns its error. If the child counts as failed because of
-// the error (see Shell.Refused), Update also reports TRANSIENT_FAILURE to the owner. name is the
-// child's name in errors and logs.
+// Update updates the child policy and returns its error. If the child counts as failed for this
+// error (see Shell.Refused), the owner also gets TRANSIENT_FAILURE. name is the child's name in
+// errors and logs.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -81,9 +80,8 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update updates the child policy and returns its error without a status (see Plain). It handles
-// all reports from before and during the update before it returns, because A56 checks the child's
-// state directly after "child.Update()".
+// A56 checks the child's state directly after "child.Update()", so we handle all reports from
+// before and during the update before we return. The error has no status (see Plain).
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.handleReports()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -91,8 +89,7 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState queues a report. It does not handle the report immediately, because the child policy
-// may hold locks.
+// UpdateState queues a report. We cannot handle it here: the child policy may hold locks.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.queueReport(state)
 	i.shell.serial.Queue((*reportEvent)(i))
@@ -111,14 +108,12 @@ func (i *Instance) queueReport(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// reportEvent is the event that handles a report of an Instance. It has no effect if an update has
-// already handled the report.
+// An update may have handled the report already. Then the event does nothing.
 type reportEvent Instance
 
 func (t *reportEvent) Run() { (*Instance)(t).handleReport() }
 
-// handleReport handles the oldest queued report. It returns false if no report is queued, or if the
-// policy is closed.
+// This takes the oldest report. The result is false if there is none, or if the policy is closed.
 func (i *Instance) handleReport() bool {
 	i.mu.Lock()
 	last, closed := i.lastReport, i.closed
@@ -145,10 +140,10 @@ func (i *Instance) handleReport() bool {
 	return true
 }
 
-// handleReports handles the reports that are queued when it is called, and no later ones: a policy
-// that keeps reporting must not hold up other events. Each report has an event of its own anyway. For
-// the same reason it does nothing within itself, where a policy that reports IDLE whenever it
-// should connect would recurse until the stack overflows.
+// We handle the reports that are queued now, and no later ones: a policy that keeps reporting must
+// not hold up other events. Each report has an event of its own anyway. For the same reason this
+// does nothing within itself, where a policy that reports IDLE whenever it should connect would
+// recurse until the stack overflows.
 func (i *Instance) handleReports() {
 	if i.handling {
 		return
@@ -165,7 +160,6 @@ func (i *Instance) handleReports() {
 	}
 }
 
-// ResolveNow implements balancer.ClientConn.
 func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 	if !i.isClosed() {
 		i.owner.ResolveNow()
@@ -174,8 +168,7 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn implements balancer.ClientConn. It records the subchannel if the policy may leave
-// subchannels open in Close.
+// NewSubConn records the subchannel if the policy may leave subchannels open in Close.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
@@ -225,22 +218,20 @@ func (i *Instance) isClosed() bool {
 	return i.closed
 }
 
-// ResolverError passes an error of the resolver to the policy.
 func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 
-// ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff implements BackoffResetter. It has no effect if the policy does not implement
-// BackoffResetter, for example because it belongs to another module.
+// ResetBackoff has no effect on a policy that is no BackoffResetter, for example one of another
+// module.
 func (i *Instance) ResetBackoff(atLeast time.Duration) {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff(atLeast)
 	}
 }
 
-// Connect makes the policy connect, and handles the reports that the policy sends during the call.
-// If the policy reports CONNECTING, the parent therefore need not publish IDLE first.
+// Connect makes the policy connect, and handles the reports that it sends during the call. If it
+// reports CONNECTING at once, the parent need not publish IDLE first.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.handleReports()
@@ -255,8 +246,7 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy, and shuts down the subchannels that the policy has left open. i may be
-// nil.
+// Close closes the policy, and shuts down the subchannels that it has left open. i may be nil.
 func (i *Instance) Close() {
 	if i == nil {
 		return

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish requests that the policy's state is published. The state is published once, at the end of
-// the current batch of events or, during an update, at the end of the update.
+// Publish asks for the policy's state to be published: once, at the end of the current batch of
+// events or, during an update, at the end of the update.
 func (s *Shell) Publish() { s.mustPublish = true }
 
-// Updating reports whether an update is running: Begin has been called, and End has not returned.
+// Updating is true during an update: Begin has been called, and End has not returned.
 func (s *Shell) Updating() bool { return s.updating }
 
 func (s *Shell) endBatch() {
@@ -25,8 +25,8 @@ func (s *Shell) endBatch() {
 	s.batchStart.Store(0)
 }
 
-// flush publishes the policy's state if this is due now, or starts a timer if it is due later. It
-// is called after each batch of events.
+// This ends each batch of events. We publish what is due now, and start a timer for what is due
+// later.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:

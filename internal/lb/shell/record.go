@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Record counts the calls to an endpoint. All users of the endpoint share one Record. All calls use
+// Record counts the calls to an endpoint. All users of the endpoint share one Record, and all calls
 // the same Done function, so counting does not allocate. It is safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
@@ -18,15 +18,14 @@ type Record struct {
 	done                   func(balancer.DoneInfo)
 }
 
-// slotSeconds is the length of the interval whose calls one slot counts. slots is the number of
-// slots. The additional slot is needed because the latest interval is incomplete.
+// A slot counts the calls of two seconds. We need one more, since the latest interval is
+// incomplete.
 const (
 	slotSeconds = 2
 	slots       = RecentSeconds/slotSeconds + 1
 )
 
-// A slot counts the calls that end within the same interval. It may miss a call that ends while the
-// slot is being reused for a new interval.
+// A slot may miss a call that ends while we reuse it for a new interval.
 
 type slot struct {
 	number        atomic.Int64 // number of the two-second interval since the Unix epoch
@@ -44,7 +43,6 @@ type Recent struct {
 	codes  uint32
 }
 
-// Add adds the calls of other.
 func (r *Recent) Add(other Recent) {
 	r.Ended += other.Ended
 	r.Failed += other.Failed
@@ -59,12 +57,11 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// failureCodes is the set of status codes that indicate a failing backend. Other codes, such as
-// NOT_FOUND, are normal answers. Bit n represents status code n.
+// Bit n is status code n. These codes indicate a failing backend; others, such as NOT_FOUND, are
+// normal answers.
 const failureCodes = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
-// NewRecord returns a record without calls.
 func NewRecord() *Record {
 	r := &Record{}
 	r.done = func(info balancer.DoneInfo) {
@@ -112,7 +109,8 @@ func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 
 // Calls returns how many calls have started, ended, and ended with an error.
 func (r *Record) Calls() (started, ended, failed uint64) {
-	// Other goroutines may count calls at the same time. This order ensures failed ≤ ended ≤ started.
+	// Other goroutines may count calls at the same time. This order ensures failed ≤ ended ≤
+	// started.
 	failed, ended = r.failed.Load(), r.ended.Load()
 	return r.started.Load(), ended, failed
 }
@@ -126,7 +124,6 @@ type Recorded struct {
 // Picks returns the number of calls to the endpoint, including calls through other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
-// Pick calls the wrapped picker and counts the call.
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := p.Picker.Pick(info)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Refusal is the error of calls to a child that has refused its update. It contains no status,
-// because a status error would also fail calls that wait for ready.
+// which would also fail calls that wait for ready.
 type Refusal struct {
 	subject string
 	err     error
@@ -32,11 +32,11 @@ func (a *AllFailed) Error() string {
 func (a *AllFailed) Unwrap() error { return a.Example }
 
 // Refused handles err, the error of a child that has refused its update. It returns the error of
-// calls to the child, and whether the child counts as failed because of err.
+// calls to the child, and whether the child counts as failed now.
 //
 // A child whose last report is READY or IDLE stays in use. If the child has reported
-// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, refusal is nil, because the error
-// in the report is more specific.
+// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, refusal is nil: the error in the
+// report is more specific.
 //
 // child is the child's title in errors and logs, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
@@ -58,15 +58,15 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the current update. UpdateClientConnState returns these errors
-// if the policy itself has failed.
+// Refuse adds err to the errors of the current update. UpdateClientConnState returns them if the
+// policy itself has failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error
 
-// join returns the first error that is not balancer.ErrBadResolverState, and adds the number of
-// other errors to it. If all errors are balancer.ErrBadResolverState, it returns this error without
-// wrapping it, because gRPC compares errors with ==.
+// We take the first error that is not balancer.ErrBadResolverState, and add the number of others to
+// it. If there is no such error, we return balancer.ErrBadResolverState as it is, since gRPC
+// compares errors with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

@@ -2,8 +2,7 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// builders maps the name of each registered policy to a constructor of builders. The constructor's
-// argument is the name that the policy will have.
+// For each registered policy: builders get the name that the policy will have.
 var builders = make(map[string]func(name string) balancer.Builder)
 
 // Register registers a policy under its own name. It must be called from an init function.

@@ -11,10 +11,10 @@
 //   - A configuration of the wrong type is rejected. Without an earlier configuration, calls fail
 //     with the reason.
 //   - A child that refuses an update counts as failed with its error, unless it is READY or IDLE.
-//     UpdateClientConnState returns the errors of children only if the policy itself has failed,
-//     because a parent takes an error for the failure of the whole policy.
+//     UpdateClientConnState returns the errors of children only if the policy itself has failed: a
+//     parent takes an error for the failure of the whole policy.
 //   - UpdateClientConnState and Close return when they have taken effect. ResolverError and
-//     ExitIdle never block, because a parent may call them from inside its UpdateState.
+//     ExitIdle never block, since a parent may call them from inside its UpdateState.
 //   - After Close, the policy publishes no state and calls no child.
 package shell
 
@@ -33,11 +33,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is the interface of a policy that uses a Shell. Its methods are called in events, and not
-// after Close. C is the policy's configuration, a type of package lbconfig.
+// Policy is what a policy with a Shell implements. We call its methods in events, and not after
+// Close. C is the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
 	// Begin applies a configuration and a resolver state, and updates the children.
 	Begin(config *C, state resolver.State)
@@ -54,14 +53,14 @@ type PolicyMethods interface {
 	ExitIdle()
 }
 
-// Scheduled is implemented by policies that decide themselves when their state is published. Other
-// policies call Shell.Publish.
+// Scheduled is for policies that decide themselves when their state is published. Others call
+// Shell.Publish.
 type Scheduled interface {
-	// Due reports whether State must be published, and when. The zero time means immediately.
+	// Due is true if State must be published at when. The zero time means immediately.
 	Due() (when time.Time, due bool)
 }
 
-// Settler is implemented by policies that have work to do after each batch of events.
+// Settler is for policies that have work to do after each batch of events.
 type Settler interface {
 	// Settled is called after each batch of events, and a last time after Close, with closed true.
 	Settled(closed bool)
@@ -137,8 +136,8 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// End is called in a second event, so that reports from other goroutines that were queued in the
-	// meantime are handled before End.
+	// Other goroutines may have queued reports in the meantime. With a second event, we handle
+	// these before End.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -163,8 +162,7 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail with err if the policy has never had a valid configuration. Without
-// refuse, these calls would wait forever.
+// A policy that has never had a valid configuration would let calls wait forever, so they fail.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -191,10 +189,9 @@ func (s *Shell) ResolverError(err error) {
 	})
 }
 
-// UpdateSubConnState does nothing, because subchannels report to the children.
+// UpdateSubConnState does nothing: subchannels report to the children.
 func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle implements balancer.Balancer.
 func (s *Shell) ExitIdle() {
 	s.exitIdles.Enqueue(&s.serial, func() {
 		if !s.closed {
@@ -203,17 +200,15 @@ func (s *Shell) ExitIdle() {
 	})
 }
 
-// BackoffResetter is implemented by policies that can end the backoff of their subchannels.
+// BackoffResetter is for policies that can end the backoff of their subchannels.
 type BackoffResetter interface {
 	// ResetBackoff ends the backoffs that have lasted for so long. It must not block, like ExitIdle.
 	ResetBackoff(atLeast time.Duration)
 }
 
 // ResetBackoff makes subchannels below the policy connect now if their backoff has lasted for so
-// long. It does not block.
-//
-// ResetBackoff does not use grpc.ClientConn.ResetConnectBackoff, because that method has a data
-// race with the creation of subchannels (grpc-go 1.85).
+// long. It does not block. We cannot use grpc.ClientConn.ResetConnectBackoff, which has a data race
+// with the creation of subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff(atLeast time.Duration) {
 	s.Event(func() {
 		for _, c := range s.methods.Children {

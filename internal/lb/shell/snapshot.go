@@ -37,8 +37,7 @@ type ChildSnapshot struct {
 	Below Watchable
 }
 
-// Watchable is implemented by policies that can be watched. All policies that have a Shell are
-// Watchable.
+// Watchable is a policy that can be watched. All policies with a Shell can.
 type Watchable interface {
 	// Watch makes this policy and all policies below it take snapshots until stop is called. It does
 	// not wait for the first snapshot.
@@ -51,19 +50,18 @@ type Watchable interface {
 	Busy() time.Time
 }
 
-// Describer is implemented by policies that add details to their snapshots.
+// Describer is for policies that add details to their snapshots.
 type Describer interface {
 	Describe(*Snapshot)
 }
 
-// Watcher is implemented by policies that do extra work while they are watched.
+// Watcher is for policies that do extra work while they are watched.
 type Watcher interface {
 	// Watched is called when watching begins (on is true) and when it ends (on is false).
 	Watched(on bool)
 }
 
-// snapshotInterval limits the cost of snapshots. The minimum time between two snapshots is
-// snapshotInterval multiplied by the number of children.
+// To limit the cost of snapshots, there is at least this time between two, for each child.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
@@ -71,13 +69,12 @@ type watch struct {
 	snapshot   atomic.Pointer[Snapshot]
 	batchStart atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
-	// The following fields are used only in events.
+	// Only events use these.
 	watchedChildren map[Watchable]func()
 	snapshotTime    time.Time
 	snapshotTimer   serial.Timer
 }
 
-// Watch implements Watchable.
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
 	s.serial.Enqueue(func() {}) // run updateSnapshot, which follows each batch of events
@@ -87,11 +84,9 @@ func (s *Shell) Watch() (stop func()) {
 	})
 }
 
-// Snapshot implements Watchable.
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// updateSnapshot takes a snapshot if the policy is watched. It is called after each batch of
-// events.
+// We do this at the end of each batch of events.
 func (s *Shell) updateSnapshot() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -120,8 +115,7 @@ func (s *Shell) updateSnapshot() {
 	s.snapshot.Store(next)
 }
 
-// notifyWatcher notifies the policy that watching begins or ends. The policy may then need to
-// publish a different picker.
+// The policy may need to publish a different picker now.
 func (s *Shell) notifyWatcher(watched bool) {
 	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)
@@ -164,8 +158,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.watchedChildren = watched
 }
 
-// recordChange sets *since to the present time if a state changes, and if the debug page is
-// enabled.
+// Only the debug page shows this time.
 func recordChange(since *int64, before, now connectivity.State) {
 	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

@@ -20,23 +20,22 @@ func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed returns the state of a child to which no calls can be sent because of err. Calls fail with
-// UNAVAILABLE and the text of err, unless they wait for ready.
+// Failed returns the state of a child that cannot take calls. They fail with UNAVAILABLE and the
+// text of err, unless they wait for ready.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Fixed is a picker that returns SubConn for every call. A policy that knows this can keep SubConn
-// and omit the call of Pick.
+// Fixed is a picker that returns SubConn for every call. A policy that knows this can keep SubConn,
+// and need not call Pick.
 type Fixed struct{ SubConn balancer.SubConn }
 
-// Pick returns SubConn.
 func (f *Fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: f.SubConn}, nil
 }
 
-// Failing returns a picker that makes calls fail with err. err must not contain a status, because a
-// status error would also fail calls that wait for ready.
+// Failing returns a picker that makes calls fail with err. err must not contain a status, which
+// would also fail calls that wait for ready.
 func Failing(err error) balancer.Picker { return &failingPicker{err} }
 
 type failingPicker struct{ err error }
@@ -47,9 +46,8 @@ func (f *failingPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 func (f *failingPicker) Failure() error { return f.err }
 
-// FailureOf returns the error with which a picker makes calls fail, or nil if the error is unknown.
-// It does not call Pick, because Pick may have side effects: a picker of another module may start a
-// connection or count a call.
+// FailureOf returns the error with which a picker makes calls fail, or nil if we cannot know it. We
+// do not call Pick to find out: a picker of another module may start a connection or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -62,7 +60,7 @@ var ErrEjected = errors.New("the endpoint is ejected because calls to it failed"
 
 // Plain returns err itself if it contains no status, and otherwise an error with the same text and
 // no status. If a picker returned a status, gRPC would also fail calls that wait for ready.
-// errors.Is has the same results for the returned error as for err.
+// errors.Is has the same results for both errors.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -73,8 +71,7 @@ func Plain(err error) error {
 	return plainError{err}
 }
 
-// plainError hides the status of an error. It does not embed the error, because the methods of the
-// error would reveal the status.
+// We do not embed the error, since its methods would reveal the status.
 type plainError struct{ err error }
 
 func (p plainError) Error() string { return p.err.Error() }

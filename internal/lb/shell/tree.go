@@ -30,7 +30,6 @@ func TreeOf(w Watchable) *Tree {
 	return t
 }
 
-// Busy implements Watchable.
 func (s *Shell) Busy() time.Time {
 	if began := s.batchStart.Load(); began != 0 {
 		return time.Unix(0, began)
@@ -44,7 +43,7 @@ func (s *Shell) begin() {
 	}
 }
 
-// attach shows the policy on the debug page if it is the topmost policy of a channel.
+// Only the topmost policy of a channel is on the debug page.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.Enabled() || s.live != nil {
 		return

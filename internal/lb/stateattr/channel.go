@@ -22,11 +22,11 @@ type Channel struct {
 	Names map[string]string
 	// Services maps the children of the priority policy to the names of their clusters.
 	Services map[string]string
-	// Failures maps children of the priority policy to the reasons why they have no endpoints, if the
-	// source knows these reasons.
+	// Failures says why children of the priority policy have no endpoints, where the source knows
+	// it.
 	Failures map[string]string
-	// Empty is the reason why the priority policy has no children, including the name of the source.
-	// It is "" if the policy has children.
+	// Empty says why the priority policy has no children, with the name of the source. It is "" if
+	// there are children.
 	Empty string
 	// Logger gets the log records about failovers, in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
@@ -45,7 +45,7 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 }
 
 // BelowPriority returns state without the channel's fields about children of the priority policy.
-// The policies below must not get these fields, because they may have children with the same names.
+// The policies below may have children with the same names, so these fields are not for them.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -54,8 +54,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel. The policies of endpoints get such a state,
-// because each update has a new Channel, which they would take for a change.
+// WithoutChannel returns state without the channel. It is for the policies of endpoints: each
+// update has a new Channel, which they would take for a change.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))

@@ -14,8 +14,8 @@ func SetConfig(state resolver.State, config serviceconfig.LoadBalancingConfig) r
 	return state
 }
 
-// TakeConfig returns the configuration that SetConfig has set, or nil, and state without it. The
-// policies below must not get it, because it is not theirs.
+// TakeConfig returns the configuration that SetConfig has set, or nil, and state without it. It is
+// not for the policies below.
 func TakeConfig(state resolver.State) (serviceconfig.LoadBalancingConfig, resolver.State) {
 	config, _ := state.Attributes.Value(configKey{}).(serviceconfig.LoadBalancingConfig)
 	if config != nil {

@@ -15,7 +15,6 @@ func EnableHealthListener(state resolver.State) resolver.State {
 	return state
 }
 
-// HealthListener reports whether EnableHealthListener has marked state.
 func HealthListener(state resolver.State) bool {
 	return state.Attributes.Value(healthKey{}) != nil
 }

@@ -25,8 +25,7 @@ func LabelsOf(state resolver.State) Labels {
 }
 
 // TakeLabels returns the labels that SetLabels has set, and state without them. The policies of
-// endpoints get the state without labels, because they would take a new title of a priority for a
-// change.
+// endpoints get that state: they would take a new title of a priority for a change.
 func TakeLabels(state resolver.State) (Labels, resolver.State) {
 	labels := LabelsOf(state)
 	if labels != (Labels{}) {

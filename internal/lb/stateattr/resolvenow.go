@@ -4,15 +4,15 @@ import "google.golang.org/grpc/resolver"
 
 type reresolverKey struct{}
 
-// reresolver wraps a function. A pointer to it is stored, because functions cannot be compared.
+// We store a pointer to this, since functions cannot be compared.
 type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
 
 // SetResolveNow returns state with the function resolveNow in its attributes. The priority policy
-// then calls resolveNow instead of its ClientConn's ResolveNow. A resolver sets resolveNow if the
-// children come from different sources. child is the name of the child that requests the
-// re-resolution. ignored reports whether the child's configuration ignores such requests.
+// then calls resolveNow instead of its ClientConn's ResolveNow. A resolver sets it if the children
+// come from different sources. child is the name of the child that requests the re-resolution;
+// ignored is true if the child's configuration ignores such requests.
 //
 // resolveNow must be safe for concurrent use, and must not block. If it is called after the
 // resolver has been closed, it must have no effect.
@@ -31,8 +31,7 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 }
 
 // TakeResolveNow returns the function that SetResolveNow has set, or nil, and state without it. The
-// policies below must not call this function, because their children are not those of the priority
-// policy.
+// policies below must not call it: their children are not those of the priority policy.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

@@ -7,7 +7,7 @@ const (
 	// each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	MaxCombinations = 200
-	// maxLength is the maximum length of a label in bytes. A longer label is replaced by Other.
+	// A label with more bytes becomes Other.
 	maxLength = 500
 )
 
@@ -17,18 +17,17 @@ const Other = "other"
 // Labels are the labels of a series, without the target. "" means that a label is not set.
 type Labels [3]string
 
-// Bound limits the number of series of a counter. The limit is necessary because a series stays in
-// memory until the process ends, and a control plane may choose its labels. The zero value is ready
-// to use. A Bound is safe for concurrent use.
+// Bound limits the number of series of a counter. We need this limit: a series stays in memory
+// until the process ends, and a control plane may choose its labels. The zero value is ready to
+// use. A Bound is safe for concurrent use.
 type Bound struct {
 	mu      sync.Mutex
 	counted map[string]map[Labels]bool // by target
 }
 
-// Limit returns the labels under which to count. For the first MaxCombinations combinations of
-// labels of a target, these are the given labels. In later combinations, each label that is set is
-// replaced by Other. The result for the same labels never changes. Limit takes a lock, so it must
-// not be called for every RPC.
+// Limit returns the labels under which to count. The first MaxCombinations combinations of labels
+// of a target stay as they are. In later ones, Other replaces each label that is set. The result
+// for the same labels never changes. Limit takes a lock, so do not call it for every RPC.
 func (b *Bound) Limit(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()

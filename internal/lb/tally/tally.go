@@ -1,5 +1,5 @@
 // Package tally adds up gauges over all channels of the process. The gauges of channels to the same
-// target have the same labels, and an exporter keeps only the last value of a gauge. Therefore each
+// target have the same labels, and an exporter keeps only the last value of a gauge, so each
 // channel reports the sum over all channels. The package also limits the number of series of
 // counters.
 package tally
@@ -37,7 +37,6 @@ func (b *Board[L, V]) Add(labels L, value V) {
 	}
 }
 
-// Sum returns the sum for labels.
 func (b *Board[L, V]) Sum(labels L) V {
 	b.mu.Lock()
 	defer b.mu.Unlock()

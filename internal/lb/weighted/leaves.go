@@ -7,9 +7,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// fixedLeaves makes picks cheaper if every child has a fixed subchannel. A pick then reads the
-// schedule and one subchannel. It does not read the child's picker, and it skips pickers that have
-// a single child. scheduler is nil if a child's picker is not fixed.
+// Picks are cheaper if every child has a fixed subchannel: we then read the schedule and one
+// subchannel, but not the child's picker, and skip pickers that have a single child. scheduler is
+// nil if a child's picker is not fixed.
 type fixedLeaves struct {
 	scheduler *edf.Scheduler
 	subConns  []balancer.SubConn

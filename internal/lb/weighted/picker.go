@@ -39,7 +39,6 @@ func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Pi
 	return p
 }
 
-// Pick passes the call to the picker of the next child.
 func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.leaves.scheduler != nil {
 		return balancer.PickResult{SubConn: p.leaves.subConns[p.leaves.scheduler.Next()]}, nil
@@ -47,7 +46,7 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// Avoid a store on every pick, because all cores would compete for the cache line.
+	// A store on every pick would make all cores compete for the cache line.
 	if !p.hasPicked.Load() {
 		p.hasPicked.Store(true)
 	}
@@ -86,13 +85,11 @@ type Counting struct {
 	picks atomic.Uint64
 }
 
-// Pick counts the pick and passes it on.
 func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	c.picks.Add(1)
 	return c.Picker.Pick(info)
 }
 
-// Picks returns the number of picks.
 func (c *Counting) Picks() uint64 { return c.picks.Load() }
 
 // Failure returns the first error that a child's picker reports, or nil (see shell.FailureOf).
@@ -105,11 +102,10 @@ func (p *Picker) Failure() error {
 	return nil
 }
 
-// Len returns the number of children.
 func (p *Picker) Len() int { return len(p.positions) }
 
-// Leaves returns the number of children. If the picker of a child is itself a Picker, its leaves
-// are counted instead of the child.
+// Leaves returns the number of children. A child whose picker is itself a Picker counts as its
+// leaves.
 func (p *Picker) Leaves() int {
 	if p.pickers == nil {
 		return p.Len()

@@ -23,15 +23,13 @@ func NewPosition(random bool) Position {
 	return Position{left: edf.Full}
 }
 
-// schedule returns the scheduler's entries for children with the given weights and positions.
+// If all positions are random and have not been used, we do not start at a random time, but after a
+// random pick: a random child, chosen by weight, counts as just picked. After a random time, the
+// first picks would not follow the weights: with weights 1 and 9, the heavier child would be next
+// in 94.4 % of the cases, although it gets only 90 % of the picks.
 //
-// If all positions are random and have not been used, the sequence does not start at a random time,
-// but after a random pick: a random child, chosen by weight, counts as just picked. After a random
-// time, the first picks would not follow the weights: with weights 1 and 9, the heavier child would
-// be next in 94.4 % of the cases, although it gets only 90 % of the picks.
-//
-// schedule does not modify the positions, so that a picker that is replaced before its first pick
-// has no effect.
+// We do not modify the positions, so that a picker that is replaced before its first pick has no
+// effect.
 func schedule(weights []uint32, positions []*Position) []edf.Entry {
 	entries := make([]edf.Entry, len(positions))
 	allUnused, sum := true, uint64(0)
@@ -46,8 +44,7 @@ func schedule(weights []uint32, positions []*Position) []edf.Entry {
 	return entries
 }
 
-// randomIndex returns a random index of weights, whose sum is sum. The probability of an index is
-// proportional to its weight.
+// The probability of an index is proportional to its weight. sum is that of the weights.
 func randomIndex(weights []uint32, sum uint64) int {
 	remaining := rand.Uint64N(sum)
 	for i, w := range weights {

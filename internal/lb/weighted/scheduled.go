@@ -1,8 +1,8 @@
 package weighted
 
 // Scheduled adds up the picks of a policy's children over all of the policy's pickers. It reads the
-// counts of the schedulers, so it does not make picks slower. Its methods must be called in events
-// of the policy. The function that Now returns may be called at any time.
+// counts of the schedulers, so picks are no slower for it. Call its methods in events of the
+// policy; the function that Now returns may be called at any time.
 type Scheduled[C comparable] struct {
 	previous  map[C]uint64
 	picker    *Picker

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// buildCost is the cost per endpoint of building a scheduler and making the first pick.
+// We count this for each endpoint: a scheduler and its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,8 +38,8 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail contains the 99.99th percentile and the maximum of the latencies of picks on all cores at
-// the same time. The latencies include the time to read the clock.
+// The latencies are those of picks on all cores at the same time, and include the time to read the
+// clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {

@@ -17,15 +17,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// contestant is a picker that is compared with others. loop makes n picks. Each contestant has its
-// own loop, because the compiler cannot inline the call of a function value in a common loop.
+// loop makes n picks. Each contestant has its own, since the compiler cannot inline the call of a
+// function value in a common loop.
 type contestant struct {
 	name  string
 	loop  func(n int)
 	close func()
 }
 
-// contestants returns the pickers to compare. The first one is the baseline, a single atomic add.
+// The first one is the baseline, a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		atomicAdd(),
@@ -80,7 +80,7 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// callsOf also ends the calls, which have deadlines.
+// The calls have deadlines, and we end them, too.
 func callsOf(p balancer.Picker) func(int) {
 	return func(n int) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -93,8 +93,7 @@ func callsOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook implements the queue of gRFC A34 with a lock, a binary heap and floating-point
-// deadlines.
+// gRFC A34's queue as anyone would write it: a lock, a binary heap and floating-point deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry

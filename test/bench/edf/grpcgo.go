@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubChild replaces pick_first as the child of grpc-go's policies. With the real pick_first, it
-// takes an hour to make 100,000 endpoints READY. Its picker does the same as the real picker.
+// With the real pick_first below grpc-go's policies, it takes an hour to make 100,000 endpoints
+// READY. This picker does the same as the real one.
 type stubChild struct{ cc balancer.ClientConn }
 
 type stubBuilder struct{}
@@ -86,8 +86,8 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// weightedRoundRobin returns grpc-go's weighted_round_robin. It derives the weights from load
-// reports. The blackout period is 0, so that it uses reports at once.
+// grpc-go derives the weights from load reports. The blackout period is 0, so that it uses them at
+// once.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
 	weightOf := map[string]uint32{}

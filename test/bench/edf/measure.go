@@ -80,8 +80,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// onAllCores makes loop run n iterations in total on all cores. Each core repeatedly runs a small
-// portion of the iterations, so that all cores end at about the same time.
+// Each core repeatedly runs a small portion of the n iterations, so that all cores end at about the
+// same time.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64
@@ -100,8 +100,8 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// fewestAllocs returns the minimum number of allocations per pick. It does not use the median,
-// because grpc-go's weighted_round_robin allocates every second in the same process.
+// We do not take the median: grpc-go's weighted_round_robin allocates every second in the same
+// process.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

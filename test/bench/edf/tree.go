@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// tree is the tree of policies of a channel with one locality and fake connections.
+// A channel with one locality has these policies. Its connections are fake.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
@@ -104,15 +104,13 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree returns a contestant that picks with the policies that our resolvers configure.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// debugTree returns the contestant of generatedTree, but as in a program that imports package
-// debug: the end of each call is counted.
+// A program that imports package debug counts the end of each call.
 func debugTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
@@ -138,7 +136,6 @@ func debugTree(weights []uint32) contestant {
 	}}
 }
 
-// leastRequestTree returns the contestant of leastRequest below our policies.
 func leastRequestTree(name string, weights []uint32, settings topology.Settings) contestant {
 	t := newTree()
 	settings.EndpointPolicy = "least_request_experimental"

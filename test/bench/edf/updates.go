@@ -12,8 +12,8 @@ type cost struct {
 	allocs, bytes uint64
 }
 
-// costOf runs f counts times and returns the median of each cost. prepare creates the argument of
-// f, and done releases it. Their cost is not measured.
+// We run f counts times and take the median of each cost. prepare creates the argument of f, and
+// done releases it; we do not measure these.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) cost {
 	var samples []cost
 	for range counts {

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant is a library with certain settings. connections is the number of connections that each
-// of its channels opens at the start.
+// A contestant is a library with certain settings. Each of its channels opens this number of
+// connections at the start.
 type contestant struct {
 	name        string
 	connections int
@@ -27,7 +27,7 @@ type contestant struct {
 
 const baseline = "grpc-go round_robin"
 
-// zeroOptions disables features that grpc-go does not have, such as standbys.
+// grpc-go has no standbys and the like, so we do without them.
 var zeroOptions = understudy.Options{}
 
 var standby = understudy.Options{WarmStandby: 1, Overflow: true}
@@ -80,8 +80,8 @@ func fixedList(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// switchedOnRequest returns a target whose resolver sends the addresses of the first group. When
-// gRPC requests re-resolution, it immediately sends the addresses of the second group.
+// The resolver sends the addresses of the first group and, as soon as gRPC requests re-resolution,
+// those of the second.
 func switchedOnRequest(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 )
 
-// dnsPause replaces grpc-go's minimum interval of 30 s between DNS lookups, to shorten runs.
+// grpc-go waits 30 s between DNS lookups. This shortens runs.
 const dnsPause = time.Second
 
 func main() {
@@ -44,8 +44,8 @@ func exitOn(err error) {
 	}
 }
 
-// compare measures the contestants and prints a table. Each round measures all contestants once, so
-// that a slow period of the machine affects all of them.
+// Each round measures all contestants once, so that a slow period of the machine affects all of
+// them.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {
@@ -104,9 +104,8 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns a function that calls its argument while it writes a CPU profile and an
-// execution trace. An empty file name disables the profile or the trace. Each run writes separate
-// files, which "go tool pprof" can merge.
+// The result calls its argument while it writes a CPU profile and an execution trace. An empty file
+// name disables either. Each run writes separate files, which "go tool pprof" can merge.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

@@ -20,8 +20,8 @@ type result struct {
 
 const runTimeout = 2 * time.Minute
 
-// run opens channels, waits for their connections, and kills the first group of backends. It
-// measures the time until the second group has answered a call on each channel.
+// We open channels, wait for their connections, kill the first group of backends, and measure the
+// time until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
@@ -40,7 +40,8 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	if _, err := answers(ctx, conns, ""); err != nil {
 		return result{}, err
 	}
-	// Wait until grpc-go allows another DNS lookup, as in a program that has run for a long time.
+	// In a program that has run for a long time, grpc-go allows another DNS lookup, so we wait for
+	// that.
 	select {
 	case <-time.After(2 * dnsPause):
 	case <-ctx.Done():
@@ -58,8 +59,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	return r, err
 }
 
-// connect opens channels and waits for their connections. It opens the channels in batches, so that
-// the name server loses no queries.
+// We open the channels in batches, so that the name server loses no queries.
 func connect(ctx context.Context, c contestant, l *lab, channels int) ([]*grpc.ClientConn, error) {
 	const batch = 50
 	open := newCounter()
@@ -89,14 +89,14 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// answer contains the time of the first answer on a channel, and the number of calls until then.
+// This is about the first answer on a channel, and the calls until then.
 type answer struct {
 	at       time.Time
 	attempts int
 }
 
-// answers makes calls on all channels concurrently. On each channel, it stops when the named
-// group of backends answers, or when any group answers if name is "".
+// We call on all channels concurrently, and stop on each when the named group of backends answers,
+// or any group if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup

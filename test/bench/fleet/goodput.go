@@ -11,8 +11,8 @@ import (
 //go:embed goodput.csv
 var goodputs string
 
-// goodput draws the answered calls at each load, a line for each client, from a table whose first
-// column is the load.
+// The plot has the answered calls at each load, a line for each client. The first column of the
+// table is the load.
 func goodput(table string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(table), "\n")
 	head := strings.Split(lines[0], ",")

@@ -13,8 +13,8 @@ const (
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// style defines colors for light and dark pages, which color-blind readers can distinguish. Class
-// c0 is the color of the first line, and f0 the color of its label.
+// Color-blind readers can distinguish these colors, on light and dark pages. Class c0 is the color
+// of the first line, and f0 that of its label.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
 .c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}
@@ -29,8 +29,7 @@ func begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n", width, height)
 }
 
-// axes converts a number of calls to an x coordinate, and an overload to a y coordinate on a
-// logarithmic scale.
+// x is for a number of calls, and y for an overload on a logarithmic scale.
 type axes struct {
 	calls int
 	most  float64
@@ -84,8 +83,8 @@ func line(b *strings.Builder, a axes, r result, class int) {
 	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
-// labels writes the name of each line at the right end of the line. It begins with the lowest line,
-// and moves names up that would overlap.
+// The names stand at the right ends of the lines. We begin with the lowest line, and move names up
+// that would overlap.
 func labels(b *strings.Builder, a axes, results []result) {
 	const apart = 16
 	end := func(i int) float64 { return results[i].overload[len(results[i].overload)-1] }

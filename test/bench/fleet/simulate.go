@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// fleet is a set of clients that start together and make the same number of calls to the same
-// endpoints. Endpoint i has weight i%maxWeight+1.
+// The clients of a fleet start together, and make the same number of calls to the same endpoints.
+// Endpoint i has weight i%maxWeight+1.
 type fleet struct {
 	clients, endpoints, maxWeight, calls int
 }
@@ -20,8 +20,8 @@ type result struct {
 	// overload is the load of the busiest endpoint as a multiple of its fair share, which is
 	// proportional to its weight. The index is the number of calls per client minus 1.
 	overload []float64
-	// worst is the largest load of any endpoint as a multiple of the endpoint's own fair share. The
-	// index is the same.
+	// worst is the largest load of any endpoint as a multiple of its own fair share. The index is
+	// the same.
 	worst []float64
 	// busy is the fraction of endpoints that have received a call. The index is the same.
 	busy []float64
@@ -29,7 +29,7 @@ type result struct {
 
 type client func() int
 
-// simulate simulates the fleet once for each kind of client. The results are deterministic.
+// We simulate the fleet once for each kind of client. The results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -39,9 +39,8 @@ func (f fleet) simulate() []result {
 	}
 }
 
-// scheduler returns a client that picks endpoints by earliest deadline first, like
-// weighted_round_robin with all endpoints READY. left returns the remaining fraction of an
-// endpoint's first interval.
+// This client picks endpoints by earliest deadline first, like weighted_round_robin with all
+// endpoints READY. left is what remains of an endpoint's first interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -50,9 +49,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// randomStart returns a client whose sequence of picks starts at a random point. One endpoint,
-// drawn at random by weight, has just been picked. Of each other endpoint's interval, a random
-// part remains.
+// The sequence of picks starts at a random point: one endpoint, drawn at random by weight, has just
+// been picked, and of each other's interval, a random part remains.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -63,7 +61,7 @@ func (f fleet) randomStart(random *rand.Rand) client {
 	})
 }
 
-// lottery returns a client that draws each endpoint at random, by weight.
+// This client draws each endpoint at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
 	cumulated := make([]int, f.endpoints)
 	sum := 0

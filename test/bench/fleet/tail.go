@@ -12,13 +12,12 @@ import (
 //go:embed tail.csv
 var tailRecord string
 
-// tails are what each policy did with each deadline, in the order of the record.
 type tails struct {
 	percentiles []float64
 	rows        []*tailRow
 }
 
-// tailRow has a value for each seed.
+// A row has one value for each seed.
 type tailRow struct {
 	deadline, policy string
 	calls            int
@@ -77,7 +76,7 @@ func median(seeds []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// spread prints the median, and the range if it is wide.
+// We print the median, and the range if it is wide.
 func spread(format string, seeds []float64) string {
 	middle, low, high := fmt.Sprintf(format, median(seeds)), slices.Min(seeds), slices.Max(seeds)
 	from, to := fmt.Sprintf(format, low), fmt.Sprintf(format, high)
@@ -103,8 +102,8 @@ func (t tails) table(deadline string) string {
 	return b.String()
 }
 
-// plot draws the latency of each percentile, a line for each policy. Each tenth of the calls that
-// remain has the same width.
+// Each percentile has its latency, with a line for each policy. Each tenth of the calls that remain
+// has the same width.
 func (t tails) plot(deadline string) string {
 	const lowest, highest = 30, 1000
 	most := slices.Max(t.percentiles)
@@ -143,7 +142,7 @@ func (t tails) plot(deadline string) string {
 	return b.String()
 }
 
-// tailStyle gives a policy alone the colour of the one like it through us, and dashes.
+// A policy alone has the colour of the one like it through us, and dashes.
 func tailStyle(policy string) (class int, dashes string) {
 	if strings.HasSuffix(policy, " alone") {
 		dashes = ` stroke-dasharray="6 4"`

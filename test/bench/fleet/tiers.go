@@ -19,10 +19,10 @@ type recording struct {
 
 type cost struct{ bytes, goroutines int }
 
-// calls returns the range of the columns in recording.seconds with the calls to the backends of a
-// priority. A row of seconds has the calls to each backend, beginning with the backends of p0; the
-// connection attempts to each backend, in the same order; the connection attempts to the management
-// server; and the failed calls.
+// The columns with the calls to the backends of a priority. A row of recording.seconds has the
+// calls to each backend, beginning with the backends of p0; the connection attempts to each
+// backend, in the same order; the connection attempts to the management server; and the failed
+// calls.
 func (r recording) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
@@ -35,7 +35,7 @@ func (r recording) connections(priority int) (from, to int) {
 func (r recording) control() int { return 4 * r.backends }
 func (r recording) failed() int  { return 4*r.backends + 1 }
 
-// phases lists the events of the recording, and the second at which each one occurs.
+// What happens in the recording, and at which second.
 var phases = []struct {
 	from int
 	name string
@@ -83,7 +83,7 @@ func (r recording) column(c, from, to int) []int {
 	return all
 }
 
-// busiest returns, for each second from from to to-1, the maximum of the columns first to end-1.
+// For each second from from to to-1, this is the maximum of the columns first to end-1.
 func (r recording) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -92,7 +92,7 @@ func (r recording) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// steady returns the median of the last 30 values of a column. The fleet has then settled.
+// In the last 30 seconds, the fleet has settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)

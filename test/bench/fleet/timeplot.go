@@ -13,8 +13,8 @@ type series struct {
 	values []int
 }
 
-// scale maps the values from 0 to most to positions from 0 to 1. grid returns the values at which
-// grid lines are drawn.
+// A scale maps the values from 0 to most to positions from 0 to 1. grid has the values of the grid
+// lines.
 type scale struct {
 	position func(n, most int) float64
 	grid     func(most int) []int
@@ -34,8 +34,7 @@ var linear = scale{
 	},
 }
 
-// logarithmic is a scale for plots with both small and large values. The value 0 has no logarithm
-// and is drawn a little below 1.
+// For plots with both small and large values. 0 has no logarithm; we draw it a little below 1.
 var logarithmic = scale{
 	position: func(n, most int) float64 {
 		const zero = 0.08
@@ -53,7 +52,6 @@ var logarithmic = scale{
 	},
 }
 
-// timePlot returns an SVG image of lines over time and of the phases.
 func timePlot(title string, s scale, lines []series) string {
 	const top = 92
 	most := 1
@@ -92,7 +90,7 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// polyline draws a line. It omits points with the same value as both neighbors.
+// We leave out points with the same value as both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

@@ -77,7 +77,7 @@ type camera struct {
 const enoughCalls = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take opens a page, waits until the JavaScript condition is true, and takes a screenshot.
+// We wait until the JavaScript condition is true.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -103,8 +103,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// write writes an image with only its 256 most frequent colors, which makes the file four times
-// smaller.
+// Only the 256 most frequent colors stay, which makes the file four times smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// settleTime is the time between an event and the measured calls. A step may have an extra wait.
+// We wait so long between an event and the measured calls. A step may have an extra wait.
 const settleTime = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
@@ -58,8 +58,7 @@ func version() string {
 	return "of an unknown version"
 }
 
-// runScenario runs a scenario on two new channels, ours and kuberesolver's. It writes a row of the
-// table for each step.
+// Both channels are new, ours and kuberesolver's. Each step gets a row of the table.
 func runScenario(s scenario, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 
 var podNames = []string{"a", "b", "c", "d"}
 
-// pods is a set of servers with different addresses but the same port, like the pods of a
-// Deployment.
+// Like the pods of a Deployment, these servers have different addresses but the same port.
 type pods struct {
 	port    int
 	servers []*grpc.Server
@@ -65,11 +64,10 @@ func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// callsPerStep is the number of calls that show which pods a channel uses.
+// So many calls show which pods a channel uses.
 const callsPerStep = 200
 
-// answeringPods makes calls, and returns the names of the pods that handled them. If calls failed,
-// it appends their number.
+// If calls failed, their number comes after the names of the pods.
 func answeringPods(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsPerStep {
@@ -98,7 +96,7 @@ func answeringPods(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call on each channel every 10 ms for the given duration, and ignores the results.
+// We make a call on each channel every 10 ms, and ignore the results.
 func traffic(duration time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

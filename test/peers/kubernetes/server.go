@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// apiServer is a fake API server with the EndpointSlices of one Service. It supports two forms of
-// watch requests: with the parameter "watch", and with the deprecated path that kuberesolver uses.
+// A fake API server with the EndpointSlices of one Service. It supports two forms of watch
+// requests: the parameter "watch", and the deprecated path that kuberesolver uses.
 type apiServer struct {
 	*httptest.Server
 
@@ -41,7 +41,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// awaitWatches waits until n watches have begun. It returns an error after 30 s.
+// After 30 s, this is an error.
 func (s *apiServer) awaitWatches(n int) error {
 	expired := false
 	timer := time.AfterFunc(30*time.Second, func() {
@@ -86,8 +86,7 @@ func (s *apiServer) add(kind, object string) {
 	s.changed.Broadcast()
 }
 
-// serve serves a watch. If the request has no version, serve first sends all slices. Then it sends
-// each new event.
+// A watch without a version gets all slices first, and then, as any other, each new event.
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
 	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {

@@ -8,7 +8,6 @@ const (
 	unknown     = `"ready":null`
 )
 
-// cluster is the API server of a scenario, and the port of the pods.
 type cluster struct {
 	*apiServer
 	port int
@@ -21,7 +20,7 @@ type scenario struct {
 	steps  []step
 }
 
-// step is a change, and the names of the pods that are ready after the change.
+// After the change, the pods with these names are ready.
 type step struct {
 	description, ready string
 	change             func(*cluster)
@@ -33,8 +32,7 @@ func twoSlices(c *cluster) {
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
 }
 
-// scenarios reproduce issues of other projects: kuberesolver 66, go-zero 5659 and OpenTelemetry
-// contrib 50436.
+// These issues are kuberesolver 66, go-zero 5659 and OpenTelemetry contrib 50436.
 var scenarios = []scenario{
 	{twoSlices, []step{
 		{"two slices of two pods", "a b c d", nil, 0},

@@ -34,7 +34,7 @@ func checkGo(b block) error {
 	return nil
 }
 
-// compileProgram compiles a Go program that the page only shows, in a module of its own.
+// A program that the page only shows gets a module of its own.
 func (f *follower) compileProgram(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err
@@ -42,7 +42,6 @@ func (f *follower) compileProgram(ctx context.Context, content, dir string) erro
 	return f.compileModule(ctx, dir)
 }
 
-// compileModule creates a module for the Go files in dir, and compiles it.
 func (f *follower) compileModule(ctx context.Context, dir string) error {
 	for _, command := range []string{"go mod init example.com/program", "go get " + modproxy.Root + "@" + version, "go mod tidy", "go vet ."} {
 		if _, err := f.world.run(ctx, dir, strings.Fields(command)...); err != nil {
@@ -52,8 +51,7 @@ func (f *follower) compileModule(ctx context.Context, dir string) error {
 	return nil
 }
 
-// compile compiles the Go files that the page writes. If the page creates no module for them, it
-// compiles them in a new module.
+// If the page creates no module for the Go files that it writes, we do.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -81,8 +79,8 @@ func (f *follower) compileDirectory(ctx context.Context, dir string) error {
 	return err
 }
 
-// checkYAML checks a block of YAML or JSON. If the block is a file of endpoints that no command of
-// the page reads, understudy explain must accept it.
+// A block of YAML may be a file of endpoints that no command of the page reads. Then understudy
+// explain must accept it.
 func (f *follower) checkYAML(ctx context.Context, b block) error {
 	endpoints := false
 	for decoder := yaml.NewDecoder(strings.NewReader(b.content)); ; {

@@ -6,8 +6,7 @@ import (
 
 const ellipsis = "…"
 
-// matches reports whether the output got matches the expected output want. In want, a line …
-// matches any number of lines, and … within a line matches any text.
+// In want, a line … matches any number of lines, and … within a line matches any text.
 func matches(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -31,7 +30,7 @@ func matchesLine(want, got string) bool {
 	return ok && strings.HasSuffix(got, rest)
 }
 
-// diff returns the lines of the expected output (-) and of the real output (+). It returns matching
+// The result has the lines of the expected output (-) and of the real output (+), and matching
 // lines once.
 func diff(want, got []string) string {
 	// common[i][j] is the number of lines that want[i:] and got[j:] have in common.

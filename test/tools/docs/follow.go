@@ -14,7 +14,6 @@ import (
 
 const blockTimeout = 10 * time.Minute
 
-// result is the result of following a page.
 type result struct {
 	page    *page
 	ran     int
@@ -23,7 +22,6 @@ type result struct {
 	err     error
 }
 
-// follow carries out the instructions of a page in order.
 func (w *environment) follow(ctx context.Context, p *page) result {
 	began := time.Now()
 	f := follower{world: w, page: p, result: result{page: p}}
@@ -71,8 +69,8 @@ func (f *follower) run(ctx context.Context) error {
 
 var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
 
-// portWait is how long another program may use a port of the page before the page fails. The system
-// also uses these ports for outgoing connections, and reserves such a port for a minute after the
+// Another program may use a port of the page for so long before the page fails. The system also
+// uses these ports for outgoing connections, and reserves such a port for a minute after the
 // connection has ended.
 const portWait = 90 * time.Second
 

@@ -19,7 +19,6 @@ import (
 
 const maxParallel = 2
 
-// patterns match the pages to follow.
 var patterns = []string{"README.md", "docs/README.md", "docs/howto/*.md", "docs/reference/*.md", "docs/explanation/*.md"}
 
 const generated = "docs/reference/commands.md"
@@ -37,7 +36,7 @@ func main() {
 	}
 }
 
-// run follows the named pages, or all pages if there are no names.
+// Without names, we follow all pages.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
 	results, skipped, err := selectPages(repository, names, slow)

@@ -108,7 +108,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// check returns an error for a block that would otherwise be ignored silently.
+// We refuse a block that we would otherwise ignore silently.
 func (b *block) check() error {
 	switch {
 	case b.language == "":
@@ -123,8 +123,7 @@ func (b *block) check() error {
 	return nil
 }
 
-// attach removes each text block after a block of commands, and makes it the expected output of
-// these commands.
+// A text block after a block of commands is their expected output.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// driverScript is the script of the bash process that runs the commands of a page. It reads the
-// number of a block, runs the block, and then writes an empty line to file descriptor 4. Background
-// commands continue to write to the output file of their block.
+// A bash process runs the commands of a page with this script. It reads the number of a block, runs
+// the block, and then writes an empty line to file descriptor 4. Background commands continue to
+// write to the output file of their block.
 const driverScript = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"

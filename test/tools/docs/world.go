@@ -17,17 +17,16 @@ import (
 
 const version = "v0.1.0"
 
-// environment is the environment of the pages' commands. It contains the modules as released, and
-// understudy on the PATH.
+// The pages' commands find the modules as released, and understudy on the PATH.
 type environment struct {
 	dir string // the pages write only below it
 	env []string
 }
 
-// newEnvironment writes the modules of the repository to dir as version v0.1.0, and installs the
-// command from them. This v0.1.0 must not get into the machine's module cache, so the pages use a
-// separate module cache, which shares all other modules with it. Builds use -trimpath, because
-// otherwise the build cache would depend on the directory of the module cache.
+// We write the modules of the repository to dir as version v0.1.0, and install the command from
+// them. This v0.1.0 must not get into the machine's module cache, so the pages have one of their
+// own, which shares all other modules with it. Without -trimpath, the build cache would depend on
+// the directory of the module cache.
 func newEnvironment(ctx context.Context, repository, dir string) (*environment, error) {
 	goEnv, err := goEnv(ctx)
 	if err != nil {
@@ -71,8 +70,7 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// shareModules creates symbolic links in the module cache private to all modules in the module
-// cache shared, except our own modules.
+// Symbolic links in private make everything in shared available, except our own modules.
 func shareModules(shared, private string) error {
 	ownPath := strings.Split(modproxy.Root, "/")[:2]
 	for _, part := range []string{"", "cache/download"} {

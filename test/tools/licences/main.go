@@ -28,8 +28,7 @@ const (
 	golang  = "the Go standard library"
 )
 
-// allowed are the licences that a dependency may have. Each permits use under the terms of
-// Apache-2.0.
+// A dependency may have these. Each permits use under the terms of Apache-2.0.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 var platforms = []string{"darwin", "linux", "windows"}
@@ -150,8 +149,7 @@ func collect(modules map[string]*moduleLicences, repository, platform string, pa
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// read reads the licences of a package. It searches the directory of the package and its parent
-// directories up to the root of the module.
+// The licence may also be in a parent directory, up to the root of the module.
 func (l *moduleLicences) read(module, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)

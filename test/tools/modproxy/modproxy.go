@@ -84,8 +84,7 @@ func releasedGoMod(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// filesIn returns the existing files that git tracks or would add. goMod replaces the content of
-// go.mod.
+// These are the files that git tracks or would add. goMod replaces the content of go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -127,7 +126,7 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// resizedInfo is the fs.FileInfo of a file, but with the size of the replaced content.
+// We replace the content, so the size differs.
 type resizedInfo struct {
 	fs.FileInfo
 	size int64

@@ -3,9 +3,9 @@
 //
 //	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] PACKAGE...     from the directory tools
 //
-// A PACKAGE is a directory of the root module. Its mutants are drawn at random from all places
-// that can be changed. The tests of the package run first. If the mutant survives these, the tests of
-// the packages in furtherTests run. The changed files replace the originals through go test's
+// A PACKAGE is a directory of the root module. We draw its mutants at random from all places that
+// can be changed, and run the tests of the package first. If the mutant survives these, the tests
+// of the packages in furtherTests run. The changed files replace the originals through go test's
 // -overlay flag, so no source file is modified. A mutant that does not compile does not count.
 package main
 
@@ -20,8 +20,7 @@ import (
 	"strings"
 )
 
-// furtherTests lists other packages whose tests run for the mutants of a package. The fastest tests
-// come first.
+// The tests of these packages also run for the mutants of a package. The fastest come first.
 var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./policy/priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./policy/weightedtarget", "./internal/channel/topology"},
@@ -78,8 +77,7 @@ func main() {
 	}
 }
 
-// equivalent reads the names of mutants that behave like the original. Each line has a name, " # "
-// and the reason.
+// These mutants behave like the original. Each line has a name, " # " and the reason.
 func equivalent(file string) (map[string]bool, error) {
 	text, err := os.ReadFile(file)
 	known := map[string]bool{}
@@ -90,7 +88,6 @@ func equivalent(file string) (map[string]bool, error) {
 	return known, err
 }
 
-// outcome is the result of testing a mutant.
 type outcome string
 
 const (
@@ -101,8 +98,7 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// testPackage tests mutants of a package, prints those that survived or whose tests did not end, and adds
-// the outcomes to total.
+// We print the mutants that survived or whose tests did not end.
 func testPackage(dir string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
 	all, err := mutantsOf(filepath.Join("../..", dir))
 	if err != nil {
@@ -132,7 +128,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	return nil
 }
 
-// testBatch tests the mutants and counts their outcomes, until remaining returns 0.
+// We go on until remaining returns 0.
 func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -168,7 +164,6 @@ func testBatch(directory string, mutants []*mutant, tests []*suite, known map[st
 	return nil
 }
 
-// testAlone builds a program that contains only this mutant, and runs the tests.
 func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	scratch, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -185,7 +180,7 @@ func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	return testWoven(tests, p, 0)
 }
 
-// testWoven runs the test suites until one of them fails because of the mutant.
+// The first suite that fails for the mutant is enough.
 func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {

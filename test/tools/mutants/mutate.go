@@ -26,8 +26,8 @@ type mutant struct {
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
-// String returns the name of the mutant, which consists of the file, the function and the text of
-// the changed line. It contains no line number, so that it stays the same when other lines change.
+// String returns the name of the mutant: the file, the function and the text of the changed line.
+// It has no line number, so that it stays the same when other lines change.
 func (m *mutant) String() string {
 	function := "package"
 	if m.function != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxTimeout is the timeout of a package's tests without a mutant.
+// Without a mutant, the tests of a package may take so long.
 const maxTimeout = 10 * time.Minute
 
 type suite struct {
@@ -19,8 +19,8 @@ type suite struct {
 	failsUnmutated bool          // the tests fail even without a mutant, so they cannot detect mutants
 }
 
-// suitesOf returns the test suites of packages. Tests with random input must use the same input for
-// each mutant, and must not save failing input to a file, because later runs would read it.
+// Tests with random input must use the same input for each mutant, and must not save failing input
+// to a file: later runs would read it.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
@@ -40,9 +40,8 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	return all, nil
 }
 
-// run runs the tests of a program with one of its mutants. On the first call, it also runs them
-// without a mutant. If they fail without a mutant, they cannot detect mutants, and run reports all
-// mutants as survived.
+// On the first call, we also run the tests without a mutant. If they fail then, they cannot detect
+// mutants, and all mutants count as survived.
 func (s *suite) run(p *program, number int) (outcome, error) {
 	test, err := p.test(s)
 	if err != nil || test == "" {
@@ -74,7 +73,6 @@ func (s *suite) run(p *program, number int) (outcome, error) {
 	}
 }
 
-// runIn runs a command in a directory and returns its output.
 func runIn(dir string, env []string, limit time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

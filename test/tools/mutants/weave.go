@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// A woven program contains many mutants, because a build takes much longer than most tests. For
-// each mutant, it contains a changed copy of the function. The original function calls this copy if
-// the environment variable MUTANT is the number of the mutant:
+// A build takes much longer than most tests, so a woven program contains many mutants. For each, it
+// has a changed copy of the function. The original function calls this copy if the environment
+// variable MUTANT is the number of the mutant:
 //
 //	func (c *Child) State() State { return c.state }
 //
 //	func (c *Child) State() State { switch mutant { case 7: return c.State_7() }; return c.state }
 //	func (c *Child) State_7() State { return c.state + 1 }
 
-// chooser is the source of an additional file that reads the number of the mutant.
+// We add a file with this source, which reads the number of the mutant.
 const chooser = `package %s
 
 import (
@@ -34,8 +34,8 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// weave returns a program with all mutants that compile, and marks the others as uncompiled. It
-// omits mutants outside functions, which cannot be woven.
+// All mutants that compile are in the program; the others are marked as uncompiled. Those outside
+// functions cannot be woven.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
@@ -68,7 +68,6 @@ func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 
 var compileError = regexp.MustCompile(`(?m)([^/\s]+\.go):(\d+):\d+: `)
 
-// markUncompiled marks the mutants that have compiler errors.
 func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	for _, match := range compileError.FindAllStringSubmatch(out, -1) {
 		line, err := strconv.Atoi(match[2])
@@ -79,8 +78,7 @@ func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	return found
 }
 
-// weaveFile returns the code of a file with the mutants of its functions. It stores in copies to
-// which mutant each line belongs.
+// copies gets to which mutant each line belongs.
 func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	byFunction := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {
@@ -108,13 +106,11 @@ func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	return code
 }
 
-// edit replaces length bytes at offset in a file by text.
 type edit struct {
 	offset, length int
 	text           string
 }
 
-// dispatch returns the edits that make a function call its mutants.
 func dispatch(mutants []*mutant) (edits []edit) {
 	m, function := mutants[0], mutants[0].function
 	names := func(list *ast.FieldList) (names []string) {
@@ -160,7 +156,7 @@ func dispatch(mutants []*mutant) (edits []edit) {
 	return append(edits, edit{m.offset(function.Body.Lbrace) + 1, 0, text.String()})
 }
 
-// program contains changed files, and test binaries that were built with them.
+// A program has changed files, and test binaries that were built with them.
 type program struct {
 	scratch string
 	replace map[string]string // the changed files, for go's -overlay flag
@@ -177,7 +173,6 @@ func (p *program) put(file string, code []byte) error {
 	return os.WriteFile(changed, code, 0o600)
 }
 
-// run runs a go command that uses the changed files.
 func (p *program) run(dir, command string, args ...string) (string, error) {
 	overlay, err := json.Marshal(map[string]any{"Replace": p.replace})
 	file := filepath.Join(p.scratch, "overlay.json")
@@ -190,8 +185,7 @@ func (p *program) run(dir, command string, args ...string) (string, error) {
 	return runIn(dir, nil, 2*maxTimeout, "go", append([]string{command, "-overlay", file}, args...)...)
 }
 
-// test builds the test binary of a package, and returns its path. It returns "" if the package has
-// no tests.
+// The result is "" if the package has no tests.
 func (p *program) test(s *suite) (string, error) {
 	if test, ok := p.tests[s]; ok {
 		return test, nil

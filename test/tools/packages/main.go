@@ -24,7 +24,6 @@ const (
 	picture = "docs/packages.svg"
 )
 
-// group is a box in the picture.
 type group struct {
 	title       string
 	packages    []string // packages; NAME/... means NAME and all packages below it, as one
@@ -33,7 +32,7 @@ type group struct {
 	base        bool // most groups import this group, so arrows to it are not drawn
 }
 
-// groups are the boxes in the picture. A group may import only groups in lower rows.
+// A group may import only groups in lower rows.
 var groups = []group{
 	{title: "the command", packages: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
 	{title: "the public package", packages: []string{".", "policy"}, row: 1, left: 20, right: 340},
@@ -54,8 +53,7 @@ var groups = []group{
 	}, row: 9, left: 20, right: 940, base: true},
 }
 
-// ungrouped lists the packages that are not in the picture, because no package of the product
-// imports them.
+// No package of the product imports these, so they are not in the picture.
 var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/channel", "internal/e2e", "internal/testing/...", "examples/...", "docs/..."}
 
 func main() {
@@ -166,8 +164,8 @@ func arrows(imports map[string][]string) (map[int][]int, error) {
 	return reduceArrows(edges), nil
 }
 
-// reduceArrows removes each arrow that a path of other arrows implies. The recursion ends, because
-// the imports have no cycles.
+// We remove each arrow that a path of other arrows implies. The imports have no cycles, so this
+// ends.
 func reduceArrows(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {

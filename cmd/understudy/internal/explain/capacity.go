@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// warn says which priorities cannot carry the calls of the first one: by the user's numbers or, without
-// them, by the weights of the endpoints.
+// Without the user's numbers, we compare the weights of the endpoints.
 func (r *Result) warn(o Options, overflow bool) (err error) {
 	unit, capacity := "%s of %s calls/s", make([]float64, r.numbers)
 	each := make([]float64, r.numbers) // 0: the weight counts
@@ -53,7 +52,6 @@ func Capacities(given map[string]string, priorities int) (all []float64, err err
 	return all, nil
 }
 
-// parseRate parses a number of calls in a second, such as 20/s.
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || !(rate >= 0.001 && rate <= 1e6) {

@@ -26,7 +26,6 @@ func (e *OutputError) Error() string { return fmt.Sprintf("write the result: %v"
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Options configure Run.
 type Options struct {
 	File string // or a target, or "-" for standard input
 	// Cluster selects one cluster of the file. If it is "", all clusters are explained.
@@ -45,7 +44,7 @@ type Options struct {
 	Out        io.Writer
 }
 
-// Flags adds the flags that explain and rehearse have.
+// Flags adds the flags that explain and rehearse share.
 func (o *Options) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters; explain takes all of them without it")
 	flags.StringArrayVar(&o.Options, "option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")

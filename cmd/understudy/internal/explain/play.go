@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// play asks a client where its calls go while some endpoints are down, and another one where they go
+// We ask one client where its calls go while some endpoints are down, and another one where they go
 // when one priority after the other fails.
 func (r *Result) play(settings options.Settings) {
 	world := rehearse.OfTree(r.Tree)
@@ -54,7 +54,6 @@ func (r *Result) play(settings options.Settings) {
 	}
 }
 
-// failure returns the error of calls when no priority takes them.
 func (r *Result) failure() string {
 	var reasons []string
 	for i, p := range r.Tree.Priorities {

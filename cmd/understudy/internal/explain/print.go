@@ -12,8 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// write formats all results, and then writes them in a single call. asList means that they are
-// printed as a list.
+// We format all results before we write, in a single call. asList prints them as a list.
 func write(results []*Result, asList bool, o Options) error {
 	var text bytes.Buffer
 	if o.JSON {
@@ -90,7 +89,6 @@ func (r *Result) printTables(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// row returns the cells of a row. The first one has the priority and its cluster, if it has one.
 func row(priority any, cluster string, cells ...any) []string {
 	list := []string{printable.Text(strings.TrimSpace(fmt.Sprint(priority, " ", cluster)))}
 	for _, cell := range cells {

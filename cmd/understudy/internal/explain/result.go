@@ -74,8 +74,7 @@ type Drop struct {
 	Cluster            string `json:"cluster,omitempty"`
 }
 
-// newResult returns a result without shares. Empty lists are not nil, because JSON shows nil as
-// null.
+// The result has no shares yet. Empty lists are not nil, which JSON would show as null.
 func newResult(s subject, settings options.Settings) (*Result, error) {
 	r := &Result{
 		Cluster: s.name, Endpoints: []Endpoint{}, Tiers: []PriorityResult{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: s.notes,
@@ -122,7 +121,6 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 	return r, nil
 }
 
-// add adds the endpoints and drops of a mechanism.
 func (r *Result) add(m mechanism, cluster string) {
 	for _, d := range m.answer.Drops {
 		r.Drops = append(r.Drops, Drop{d.Category, d.PerMillion, cluster})
@@ -151,7 +149,7 @@ func (r *Result) add(m mechanism, cluster string) {
 	}
 }
 
-// ownerKey has no "unix:", which gRPC's resolvers leave out.
+// gRPC's resolvers leave out "unix:", so we do, too.
 func ownerKey(cluster, address string) string {
 	return cluster + " " + strings.TrimPrefix(address, "unix:")
 }
@@ -160,13 +158,12 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// placesOf returns what --down may name to take down an endpoint, besides its addresses.
+// --down also accepts these for an endpoint, besides its addresses.
 func placesOf(cluster string, priority uint32, locality string) []string {
 	return slices.DeleteFunc([]string{locality, fmt.Sprintf("priority:%d", priority), "cluster:" + cluster}, func(s string) bool { return s == "cluster:" })
 }
 
-// takeDown marks what has a name as down, and reports whether there is such a place or address. The
-// name of a locality may lack its trailing slashes.
+// The name of a locality may lack its trailing slashes.
 func (r *Result) takeDown(name string) (found bool) {
 	is := func(place string) bool {
 		return name != "" && strings.TrimRight(place, "/") == strings.TrimRight(name, "/")
@@ -191,7 +188,6 @@ func (r *Result) takeDown(name string) (found bool) {
 	return found
 }
 
-// example returns names that --down accepts.
 func example(results []*Result) string {
 	for _, r := range results {
 		for _, e := range r.Endpoints {

@@ -26,18 +26,16 @@ import (
 // ErrNoAnswer is returned by Run if there are no endpoints for a target.
 var ErrNoAnswer = errors.New("no answer")
 
-// maxWait limits the wait for discovery mechanisms that have not answered. A channel does not wait
-// as long.
+// A channel waits less for discovery mechanisms that have not answered.
 const maxWait = 15 * time.Second
 
-// subject is what is explained: a cluster or a target.
+// A subject is what we explain: a cluster or a target.
 type subject struct {
 	name       string
 	mechanisms []mechanism
 	notes      []string
 }
 
-// mechanism is a discovery mechanism, and its answer.
 type mechanism struct {
 	name, entry string // the mechanisms of an entry of the target have one source
 	answer      *topology.Checked
@@ -45,7 +43,6 @@ type mechanism struct {
 	failure     string // why there is no answer
 }
 
-// isTarget reports whether an argument is a target, and not the name of a file.
 func isTarget(argument string) bool {
 	first, _, _ := strings.Cut(argument, ",")
 	scheme, _, found := strings.Cut(first, ":")
@@ -95,7 +92,7 @@ func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, se
 	return list, doc.Clusters != nil && o.Cluster == "", settings, nil
 }
 
-// addCluster adds a cluster of a file. What a channel would look up becomes an endpoint with its name.
+// What a channel would look up becomes an endpoint with its name.
 func (s *subject) addCluster(c cds.Mechanism) (err error) {
 	if c.Err != nil {
 		s.add(mechanism{name: c.Name, failure: c.Err.Error()}, "")
@@ -115,7 +112,6 @@ func (s *subject) addCluster(c cds.Mechanism) (err error) {
 	return err
 }
 
-// add adds a mechanism and the notes about it, with a prefix.
 func (s *subject) add(m mechanism, prefix string) {
 	if m.answer == nil {
 		m.answer = &topology.Checked{Answer: &discovery.Answer{Resolved: []resolver.Endpoint{}}}
@@ -130,7 +126,6 @@ func (s *subject) add(m mechanism, prefix string) {
 	s.mechanisms = append(s.mechanisms, m)
 }
 
-// parseOptions parses options as in the query of a target.
 func parseOptions(given []string) (settings options.Settings, err error) {
 	query, err := join.WithOptions("", given)
 	if err != nil {
@@ -143,7 +138,6 @@ func parseOptions(given []string) (settings options.Settings, err error) {
 	return settings, err
 }
 
-// ofTarget returns the current answers of a target. The settings come from the target and the options.
 func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Settings, err error) {
 	target, err := join.WithOptions(o.File, o.Options)
 	if err == nil {
@@ -177,8 +171,8 @@ func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Set
 	return s, settings, nil
 }
 
-// await follows a target until each discovery mechanism has answered or failed, but no longer than
-// maxWait. It returns the latest state of the mechanisms.
+// We follow a target until each discovery mechanism has answered or failed, but no longer than
+// maxWait.
 func await(ctx context.Context, target string, program options.Program) (last join.State, err error) {
 	states := make(chan join.State, 1)
 	stop, err := join.Follow(target, program, func(state join.State) {

@@ -34,7 +34,6 @@ FILE and TARGET are as for explain. Options are those of Recommended() unless th
 
 Exit codes: 0, 1 if a row is above the budget, 2 if the arguments or the file are invalid.`
 
-// Command returns the command "rehearse".
 func Command() *cobra.Command {
 	var o Options
 	command := &cobra.Command{

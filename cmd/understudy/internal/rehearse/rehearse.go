@@ -29,7 +29,6 @@ import (
 // ErrAboveBudget is returned by Run, after it has printed the result, if it is above the budget.
 var ErrAboveBudget = errors.New("above the budget")
 
-// Options configure Run.
 type Options struct {
 	Input    explain.Options // but JSON, Out and Down
 	Clients  int
@@ -52,7 +51,6 @@ const (
 	faultTo   = 90 * time.Second
 )
 
-// Run rehearses a file or a target.
 func Run(ctx context.Context, o Options) error {
 	world, err := worldOf(ctx, o)
 	if err != nil {
@@ -105,8 +103,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// recommended returns the recommended parameters of docs/options.md, which a rehearsal uses unless the
-// target or an option says otherwise.
+// docs/options.md recommends these. A rehearsal uses them unless the target or an option says
+// otherwise.
 func recommended() []string {
 	r := understudy.Recommended()
 	return []string{
@@ -155,7 +153,7 @@ func worldOf(ctx context.Context, o Options) (w rehearse.World, err error) {
 	return w, w.Check()
 }
 
-// unplayed returns an error if a setting has an effect that the model does not have.
+// A setting with an effect that the model does not have is an error.
 func unplayed(s options.Settings) error {
 	switch {
 	case s.SlowStart > 0:
@@ -168,7 +166,6 @@ func unplayed(s options.Settings) error {
 	return nil
 }
 
-// play plays all scenarios beside each other.
 func play(ctx context.Context, scenarios []*scenario, o Options) {
 	var running sync.WaitGroup
 	var mu sync.Mutex
@@ -219,7 +216,6 @@ func readBudget(o Options) (budget map[string]Limit, err error) {
 	return budget, nil
 }
 
-// checkBudget finds entries that would bound nothing.
 func checkBudget(budget map[string]Limit, all []*scenario, file string) error {
 	for _, name := range slices.Sorted(maps.Keys(budget)) {
 		if name != everyRow && !slices.ContainsFunc(all, func(s *scenario) bool { return s.name == name }) {

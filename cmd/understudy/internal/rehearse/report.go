@@ -41,14 +41,14 @@ type Row struct {
 	Attempts float64   `json:"attempts_per_call"` // 0 for a call that is refused
 }
 
-// Limit is what the budget allows a row. A figure that is missing is not bounded.
+// Limit is what the budget allows a row. What is missing is not bounded.
 type Limit struct {
 	LostPercent *float64 `json:"lost_percent,omitempty"`
 	Gap         *float64 `json:"seconds_without_answer,omitempty"`
 	Normal      *float64 `json:"seconds_until_normal,omitempty"`
 }
 
-// everyRow is the name of the limit of rows that have none of their own.
+// This limit is for rows that have none of their own.
 const everyRow = "every row"
 
 func report(w rehearse.World, scenarios []*scenario) *Report {
@@ -73,7 +73,6 @@ func report(w rehearse.World, scenarios []*scenario) *Report {
 
 func (r *Row) lostPercent() float64 { return 100 * float64(r.Lost) / float64(max(1, r.Calls)) }
 
-// judge compares the rows with the budget.
 func (r *Report) judge(budget map[string]Limit) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -96,8 +95,8 @@ func (r *Report) judge(budget map[string]Limit) {
 	}
 }
 
-// writeBudget writes the figures of this run into a budget, so that the next run fails if one is worse.
-// Rows that were not played keep theirs.
+// The next run then fails if a figure is worse than in this one. Rows that were not played keep
+// theirs.
 func (r *Report) writeBudget(file string, budget map[string]Limit) error {
 	for i := range r.Rows {
 		lost := r.Rows[i].lostPercent()

@@ -8,14 +8,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// scenario is a row of the report: a world with a fault.
+// A scenario is a row of the report: a world with a fault.
 type scenario struct {
 	name    string
 	world   rehearse.World
 	outcome *rehearse.Outcome
 }
 
-// faults are played on each priority in turn, and at once on two.
+// We play these on each priority in turn, and at once on two.
 var faults = []struct {
 	name   string
 	fault  rehearse.Fault
@@ -47,9 +47,9 @@ func events(w *rehearse.World, priority, fault int) (list []rehearse.Event) {
 	return list
 }
 
-// scenariosFor returns all scenarios: nothing wrong, each fault in each priority, a load of 0.9, 1.1
-// and 1.5 times what the first priority can carry, each fault in two priorities, and restarts of all
-// clients.
+// First nothing is wrong, then each fault is in each priority, then the load is 0.9, 1.1 and 1.5
+// times what the first priority can carry, then each fault is in two priorities, and then all clients
+// restart.
 func scenariosFor(w rehearse.World) (list []*scenario) {
 	add := func(name string, change func(*rehearse.World)) {
 		s := &scenario{name: name, world: w}
@@ -89,7 +89,6 @@ func scenariosFor(w rehearse.World) (list []*scenario) {
 	return list
 }
 
-// chosen returns the scenarios whose names begin with one of these.
 func chosen(all []*scenario, names []string) ([]*scenario, error) {
 	if len(names) == 0 {
 		return all, nil
