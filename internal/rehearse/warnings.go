@@ -3,12 +3,13 @@ package rehearse
 import (
 	"cmp"
 	"fmt"
+	"math"
 )
 
 // Warnings says which priorities cannot carry the calls, each by itself or, with overflow, together with
 // those below it. These are rate calls in a second or, if that is 0, as many as the first priority can
 // carry.
-func Warnings(capacity []float64, rate float64, overflow bool, unit string) (list []string) {
+func Warnings(capacity []float64, endpoints []int, rate float64, overflow bool, unit string) (list []string) {
 	for p, sum := range capacity {
 		names, last := fmt.Sprintf("p%d", p), len(capacity)-1
 		if overflow && 0 < p && p < last {
@@ -25,7 +26,8 @@ func Warnings(capacity []float64, rate float64, overflow bool, unit string) (lis
 		case p == 0:
 			list = append(list, made+": it is full without any fault")
 		default:
-			list = append(list, fmt.Sprintf("%s: when the priorities above it fail, at least %.0f %% of the calls are lost", made, 100*(1-sum/rate)))
+			enough := math.Ceil(float64(endpoints[p])*(1+(rate-sum)/capacity[p]) - 1e-9)
+			list = append(list, fmt.Sprintf("%s: when the priorities above it fail, at least %.0f %% of the calls are lost (enough: %.0f endpoints in p%d)", made, 100*(1-sum/rate), enough, p))
 		}
 	}
 	return list

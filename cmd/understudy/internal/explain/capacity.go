@@ -12,7 +12,7 @@ import (
 
 // Without the user's numbers, we compare the weights of the endpoints.
 func (r *Result) warn(o Options, overflow bool) (err error) {
-	unit, capacity := "%s of %s calls/s", make([]float64, r.numbers)
+	unit, capacity, endpoints := "%s of %s calls/s", make([]float64, r.numbers), make([]int, r.numbers)
 	each := make([]float64, r.numbers) // 0: the weight counts
 	if len(o.Capacity) > 0 {
 		if each, err = Capacities(o.Capacity, len(capacity)); err != nil {
@@ -26,10 +26,10 @@ func (r *Result) warn(o Options, overflow bool) (err error) {
 		case e.StandsFor != "":
 			return nil // nobody knows how many endpoints there are
 		case e.Health == "":
-			capacity[e.Priority] += cmp.Or(n, float64(e.Weight))
+			capacity[e.Priority], endpoints[e.Priority] = capacity[e.Priority]+cmp.Or(n, float64(e.Weight)), endpoints[e.Priority]+1
 		}
 	}
-	r.Warnings = rehearse.Warnings(capacity, o.Rate, overflow, unit)
+	r.Warnings = rehearse.Warnings(capacity, endpoints, o.Rate, overflow, unit)
 	return nil
 }
 

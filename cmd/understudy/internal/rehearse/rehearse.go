@@ -202,6 +202,8 @@ func readBudget(o Options) (budget map[string]Limit, err error) {
 	switch {
 	case o.Write && errors.Is(err, fs.ErrNotExist):
 		return make(map[string]Limit), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("--budget: %w: want --write with it once", err)
 	case err != nil:
 		return nil, fmt.Errorf("--budget: %w", err)
 	}

@@ -3,6 +3,7 @@ package rehearse
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -54,11 +55,12 @@ const everyRow = "every row"
 func report(w rehearse.World, scenarios []*scenario) *Report {
 	r := &Report{Rate: w.Rate, Clients: w.Clients, Above: []string{}}
 	var capacity []float64
+	var endpoints []int
 	for p, servers := range w.Priorities {
-		capacity = append(capacity, w.Capacity(p))
+		capacity, endpoints = append(capacity, w.Capacity(p)), append(endpoints, len(servers))
 		r.Priorities = append(r.Priorities, Priority{len(servers), capacity[p]})
 	}
-	r.Warnings = append([]string{}, rehearse.Warnings(capacity, w.Rate, w.Policy.Overflow, "")...)
+	r.Warnings = append([]string{}, rehearse.Warnings(capacity, endpoints, w.Rate, w.Policy.Overflow, "")...)
 	for _, s := range scenarios {
 		o := s.outcome
 		row := Row{Fault: s.name, Calls: o.Calls, Lost: o.Lost, Refused: o.Refused, Gap: o.Longest.Seconds(), Moves: o.Moves, Peak: o.Peak, Attempts: float64(o.Attempts) / float64(max(1, o.Calls))}
@@ -95,18 +97,27 @@ func (r *Report) judge(budget map[string]Limit) {
 	}
 }
 
-// The next run then fails if a figure is worse than in this one. Rows that were not played keep
-// theirs.
+// The next run then fails if a figure is clearly worse than in this one: we add a quarter, and at least
+// what another seed may add. Rows that were not played keep their limits.
 func (r *Report) writeBudget(file string, budget map[string]Limit) error {
 	for i := range r.Rows {
-		lost := r.Rows[i].lostPercent()
-		budget[r.Rows[i].Fault] = Limit{&lost, &r.Rows[i].Gap, r.Rows[i].Normal}
+		row := &r.Rows[i]
+		limit := Limit{LostPercent: looser(row.lostPercent(), 0.5), Gap: looser(row.Gap, 0.5)}
+		if row.Normal != nil {
+			limit.Normal = looser(*row.Normal, 15)
+		}
+		budget[row.Fault] = limit
 	}
 	text, err := json.MarshalIndent(budget, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func looser(figure, least float64) *float64 {
+	limit := math.Ceil(10*max(1.25*figure, figure+least)) / 10
+	return &limit
 }
 
 func (r *Report) text(paint table.Painter) string {
