@@ -1,6 +1,7 @@
 package outlierdetection
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
@@ -85,6 +86,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
 		if !same {
 			p.mu.Lock() // find reads the addresses
+			p.stale = p.stale || e.Attached.update > 0 && !slices.EqualFunc(e.Attached.addresses, given.Addresses, func(a, b resolver.Address) bool { return a.Addr == b.Addr })
 			e.Attached.addresses = given.Addresses
 			p.mu.Unlock()
 		}
