@@ -35,7 +35,7 @@ func (s shared) Start(r *Receiver) (Started, error) {
 		return Started{}, err
 	}
 	member := r.With(Hooks{}) // a copy, because r may be started more than once
-	g.events.Do(func() {
+	g.events.Run(func() { // without a wait for a channel that is slow to apply an answer
 		g.members[member] = true
 		for _, report := range g.current {
 			if report != nil {
