@@ -35,7 +35,8 @@ func (s shared) Start(r *Receiver) (Started, error) {
 		return Started{}, err
 	}
 	member := r.With(Hooks{}) // a copy, because r may be started more than once
-	g.events.Do(func() {
+	// Do would wait for a channel that is slow to apply an answer.
+	g.events.Run(func() {
 		g.members[member] = true
 		for _, report := range g.current {
 			if report != nil {

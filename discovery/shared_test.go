@@ -271,3 +271,25 @@ func TestSharedSourceGetsOneRequest(t *testing.T) {
 		close(s.release)
 	})
 }
+
+// A channel is slow to apply an answer of a gRPC resolver. A channel that is opened meanwhile does not
+// hang in Build, because calls would then outlast their deadlines, and gets the answer later.
+func TestSharedSourceOpensBesideSlowChannel(t *testing.T) {
+	runShared(t, 0, func(s *sharedLab) {
+		release := make(chan struct{})
+		slow, r := s.open()
+		slow.onUpdate = func(resolver.State) { <-release }
+		go s.raw.Update(discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}})
+		time.Sleep(time.Second)
+		opened := time.Now()
+		time.AfterFunc(time.Minute, func() { close(release) })
+		cc, r2 := s.open()
+		if took := time.Since(opened); took > 0 {
+			t.Errorf("Build took %v", took)
+		}
+		time.Sleep(time.Hour)
+		s.wantUpdates(cc, `state 10.0.0.1:1["endpoints" "/"]`)
+		r.Close()
+		r2.Close()
+	})
+}

@@ -199,13 +199,20 @@ func (l *locality) publish() {
 		return
 	}
 	published := l.wrr.Publish(at(m.now))
+	if m.hasCalls() {
+		l.setReady()
+	}
+	l.child.report(l, published)
+}
+
+func (l *locality) setReady() {
+	m := l.child.channel.model
 	ready, weights := l.wrr.Ready(at(m.now))
 	l.ready = nil
 	for _, e := range ready {
 		l.ready = append(l.ready, e.Attached)
 	}
 	l.scheduler = m.schedule(weights)
-	l.child.report(l, published)
 }
 
 func (ch *child) report(l *locality, state weightedroundrobin.State) {
@@ -216,14 +223,9 @@ func (ch *child) report(l *locality, state weightedroundrobin.State) {
 		return
 	}
 	published := ch.target.Publish()
-	ch.ready = nil
-	var weights []uint32
-	if published == weightedtarget.Ready {
-		for _, name := range ch.target.In(published) {
-			ch.ready, weights = append(ch.ready, ch.localities[name]), append(weights, ch.localities[name].weight)
-		}
+	if m.hasCalls() {
+		ch.setReady(published)
 	}
-	ch.scheduler = m.schedule(weights)
 	if published == weightedtarget.TransientFailure {
 		m.after(0, func() {
 			ch.outliers.AllConnectsFailed()
@@ -236,6 +238,17 @@ func (ch *child) report(l *locality, state weightedroundrobin.State) {
 	}
 	ch.reported = published
 	ch.channel.handle(ch.channel.core.Reported(ch.name, stateOf[published]))
+}
+
+func (ch *child) setReady(published weightedtarget.State) {
+	ch.ready = nil
+	var weights []uint32
+	if published == weightedtarget.Ready {
+		for _, name := range ch.target.In(published) {
+			ch.ready, weights = append(ch.ready, ch.localities[name]), append(weights, ch.localities[name].weight)
+		}
+	}
+	ch.scheduler = ch.channel.model.schedule(weights)
 }
 
 var stateOf = [...]core.State{

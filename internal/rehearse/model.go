@@ -84,6 +84,10 @@ func (m *model) at(t time.Duration, do func()) {
 	heap.Push(&m.events, event{t, m.serial, do})
 }
 
+// hasCalls reports whether calls are made. Without them, only use looks at what is READY: to prepare
+// picks at each report would take minutes for a thousand localities.
+func (m *model) hasCalls() bool { return m.world.Rate > 0 }
+
 func (m *model) after(d time.Duration, do func()) { m.at(m.now+d, do) }
 
 func newModel(w World, seed uint64, o Observer) *model {

@@ -90,7 +90,9 @@ func (c *channel) use() Use {
 	}
 	u.Priority, u.Shares = child.number, make([]float64, len(child.endpoints))
 	sum := 0.0
+	child.setReady(child.reported)
 	for _, l := range child.ready {
+		l.setReady()
 		sum += float64(cmp.Or(l.weight, 1))
 	}
 	for _, l := range child.ready {

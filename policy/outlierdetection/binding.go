@@ -22,6 +22,7 @@ type subConns struct {
 	unbound   map[*subConn]struct{} // the subchannels without an endpoint
 	lists     uint32                // incremented for each new index
 	byAddress map[string]*endpoint
+	stale     bool               // an endpoint has got other addresses, as from another proxy, and needs a new index
 	ambiguous map[string][]bound // the addresses whose Addr occurs more than once; byAddress does not contain them
 	byText    map[text][]bound   // cache of alike; contains the addresses in ambiguous
 	assigned  []*endpoint        // the list to which subchannels are assigned
@@ -121,9 +122,9 @@ func subConnsOf(list []*endpoint) (all []*subConn) {
 }
 
 // reindex updates byAddress for a list that differs by a few endpoints. It reports whether it could:
-// if several endpoints share an address, or many differ, index is needed.
+// if several endpoints share an address, one has got others, or many differ, index is needed.
 func (b *subConns) reindex(added, removed []*endpoint) bool {
-	if b.ambiguous != nil || 2*(len(added)+len(removed)) > len(b.byAddress) {
+	if b.stale || b.ambiguous != nil || 2*(len(added)+len(removed)) > len(b.byAddress) {
 		return false
 	}
 	for _, e := range removed {
@@ -147,7 +148,7 @@ func (b *subConns) reindex(added, removed []*endpoint) bool {
 // index builds byAddress and ambiguous. Nearly all addresses are in byAddress, which takes less
 // memory.
 func (b *subConns) index(list []*endpoint) {
-	b.byAddress, b.ambiguous, b.byText = nil, nil, nil
+	b.byAddress, b.stale, b.ambiguous, b.byText = nil, false, nil, nil
 	if list == nil {
 		return
 	}

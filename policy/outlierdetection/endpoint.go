@@ -1,6 +1,7 @@
 package outlierdetection
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
@@ -84,9 +85,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
 		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
 		if !same {
-			p.mu.Lock() // find reads the addresses
-			e.Attached.addresses = given.Addresses
-			p.mu.Unlock()
+			p.setAddresses(e, given.Addresses)
 		}
 		if e.Attached.update == 0 {
 			p.added = append(p.added, e)
@@ -106,6 +105,14 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		}
 	}
 	return list
+}
+
+func (b *subConns) setAddresses(e *endpoint, addresses []resolver.Address) {
+	b.mu.Lock() // find reads the addresses
+	defer b.mu.Unlock()
+	isSame := func(a, b resolver.Address) bool { return a.Addr == b.Addr }
+	b.stale = b.stale || e.Attached.update > 0 && !slices.EqualFunc(e.Attached.addresses, addresses, isSame)
+	e.Attached.addresses = addresses
 }
 
 // entry returns the map entry with a key. It finds an endpoint near its place in the last list

@@ -102,7 +102,8 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
-		c, origin := s.find(endpoint), core.Known
+		var origin core.Origin
+		c := s.find(endpoint)
 		unchanged := c != nil
 		if unchanged {
 			if c.Attached.endpoint.Attributes != endpoint.Attributes {

@@ -134,6 +134,23 @@ func TestRejectedUpdateIsRetried(t *testing.T) {
 	})
 }
 
+// The channel has rejected several answers. A better one does not wait for the end of the backoff.
+func TestNewAnswerDoesNotWaitForBackoff(t *testing.T) {
+	testThousandNames(t, func(r *countingReceiver, round func(int, error)) {
+		r.reset(errors.New("rejected"))
+		round(1, nil)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for r.reset(errors.New("rejected")); r.updates == 0; synctest.Wait() {
+			time.Sleep(time.Millisecond)
+		}
+		r.reset(nil)
+		if round(2, nil); r.updates == 0 || r.lastOctets() != strings.Repeat(".2", 1000) {
+			t.Errorf("%d updates within a second of an answer that the channel accepts", r.updates)
+		}
+	})
+}
+
 // After ResolveNow, an answer must be sent even if it has not changed, because the channel may have
 // rejected the last one.
 func TestResolveNowSendsUnchangedAnswer(t *testing.T) {

@@ -195,9 +195,7 @@ func (w *strictSubscription) publish() {
 	}
 	if n := len(w.hosts); n > fewNames {
 		if wait := time.Until(w.lastUpdate.Add(time.Duration(n) * pausePerName)); wait > 0 {
-			if !w.paceTimer.Runs() {
-				w.paceTimer.Start(&w.events, wait, w.publish)
-			}
+			w.paceTimer.Start(&w.events, wait, w.publish) // also if the timer runs: it may be the longer backoff
 			return
 		}
 	}

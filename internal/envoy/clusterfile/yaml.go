@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -30,7 +31,12 @@ func (d *decoder) parseYAML(data []byte) *yaml.Node {
 		if e.ContextMark.Line > 0 && e.ContextMark != e.Mark {
 			context = fmt.Sprintf(" %s that begins at %d:%d", e.ContextMsg, e.ContextMark.Line, e.ContextMark.Column)
 		}
-		d.problems.AddAt(messages.Position{File: d.path, Line: max(e.Mark.Line, 1), Column: max(e.Mark.Column, 1)}, "syntax error: %s%s", e.Message, context)
+		at := messages.Position{File: d.path, Line: e.Mark.Line, Column: max(e.Mark.Column, 1)}
+		if at.Line == 0 { // for characters that YAML does not allow, there is only the index
+			before := data[:min(e.Mark.Index, len(data))]
+			at.Line, at.Column = 1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+		}
+		d.problems.AddAt(at, "syntax error: %s%s", e.Message, context)
 	case err == nil:
 		d.add(&second, "a second document begins here, want one document in a file")
 	case isEmpty:
