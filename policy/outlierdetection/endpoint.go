@@ -53,30 +53,22 @@ func (c *counter) reset() {
 // entries. If the entries and their addresses are the same as in the last list, list sets p.bound,
 // because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
-	if p.known == nil {
-		p.known = make(map[key]*endpoint, len(endpoints))
-	}
 	p.updates++
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
-	list := make([]*endpoint, 0, len(endpoints))
-	var unchanged, search inorder.Search
-	var addresses []identity.Address // reused for all endpoints; a key does not retain it
-	for _, given := range endpoints {
-		var e *endpoint
-		if i := unchanged.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.isUnchanged(given.Addresses) }); i >= 0 {
-			e = p.assigned[i]
-		} else {
-			addresses = addresses[:0]
-			for _, a := range hierarchy.Addresses(given) {
-				addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
-			}
-			if len(addresses) == 0 {
+	found, moved := p.find(endpoints)
+	list := found[:0]
+	for i, given := range endpoints {
+		e := found[i]
+		if e == nil {
+			k, ok := hierarchy.KeyOf(given)
+			if !ok {
 				continue
 			}
-			name := addresses[0].Addr
-			e = p.entry(&search, identity.KeyOf(addresses))
-			e.Attached.name = name
+			if e = moved[k]; e == nil {
+				e = &endpoint{Attached: endpointStats{key: k}}
+				moved[k] = e
+			}
 		}
 		if e.Attached.update == p.updates {
 			continue
@@ -84,8 +76,8 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
 		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
 		if !same {
-			p.mu.Lock() // find reads the addresses
-			e.Attached.addresses = given.Addresses
+			p.mu.Lock() // endpointOf reads the addresses
+			e.Attached.name, e.Attached.addresses = hierarchy.Addresses(given)[0].Addr, given.Addresses
 			p.mu.Unlock()
 		}
 		if e.Attached.update == 0 {
@@ -97,10 +89,9 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	if p.bound = p.bound && len(list) == len(p.assigned); p.bound {
 		return p.assigned
 	}
-	if len(p.known) > len(list) {
+	if len(p.assigned) > len(list)-len(p.added) {
 		for _, e := range p.assigned {
 			if e.Attached.update != p.updates {
-				delete(p.known, e.Attached.key)
 				p.removed = append(p.removed, e)
 			}
 		}
@@ -108,25 +99,41 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	return list
 }
 
-// entry returns the map entry with a key. It finds an endpoint near its place in the last list
-// without a lookup in the map.
-func (p *policy) entry(search *inorder.Search, k key) *endpoint {
-	if i := search.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.key == k }); i >= 0 {
-		return p.assigned[i]
+// find returns the map entries of the endpoints that are near their places in the last list, and nil
+// for the others. moved has the entries of the others, or nil for new endpoints. These are usually
+// so few that a map of all endpoints would be a waste.
+func (p *policy) find(endpoints []resolver.Endpoint) (near []*endpoint, moved map[key]*endpoint) {
+	near = make([]*endpoint, len(endpoints))
+	var unchanged, search inorder.Search
+	for i, given := range endpoints {
+		if at := unchanged.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.isUnchanged(given.Addresses) }); at >= 0 {
+			near[i] = p.assigned[at]
+		} else if k, ok := hierarchy.KeyOf(given); ok {
+			if at := search.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.key == k }); at >= 0 {
+				near[i] = p.assigned[at]
+				continue
+			}
+			if moved == nil {
+				moved = make(map[key]*endpoint)
+			}
+			moved[k] = nil
+		}
 	}
-	e := p.known[k]
-	if e == nil {
-		e = &endpoint{Attached: endpointStats{key: k}}
-		p.known[k] = e
+	if moved != nil {
+		for _, e := range p.assigned {
+			if _, ok := moved[e.Attached.key]; ok {
+				moved[e.Attached.key] = e
+			}
+		}
 	}
-	return e
+	return near, moved
 }
 
 // isUnchanged reports whether the endpoint is known to have these addresses. The key is compared
 // because a resolver may change its list in place.
 func (s *endpointStats) isUnchanged(addresses []resolver.Address) bool {
 	return len(addresses) == 1 && shared(s.addresses, addresses) &&
-		s.key == identity.KeyOf([]identity.Address{{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName}})
+		s.key.Is(identity.Address{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName})
 }
 
 func shared(a, b []resolver.Address) bool {

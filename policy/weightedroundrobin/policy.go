@@ -34,7 +34,6 @@ type policy struct {
 	picks      pickCount
 	failures   leaf.Counts                // only the entries of named failures count
 	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
-	addresses  []core.Address             // buffer that keyOf reuses
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
 
@@ -109,7 +108,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 				c.Attached.endpoint.Attributes, c.Attached.weight = endpoint.Attributes, weightOf(endpoint)
 			}
 			origin = p.core.KnownEndpoint(c, c.Attached.weight)
-		} else if key, ok := p.keyOf(endpoint); ok {
+		} else if key, ok := hierarchy.KeyOf(endpoint); ok {
 			c, origin = p.core.Endpoint(key, weightOf(endpoint))
 		} else {
 			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is ignored")
