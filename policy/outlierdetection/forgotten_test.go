@@ -212,7 +212,7 @@ func TestListChangesWhileSubchannelIsBound(t *testing.T) {
 	}
 	p := &policy{subConns: subConns{unbound: make(map[*subConn]struct{})}}
 	p.bind(p.list(proxied("1")))
-	s := &subConn{addresses: proxied("1")[0].Addresses}
+	s := &subConn{address: only(proxied("1")[0].Addresses)}
 	bound := make(chan bool)
 	go func() {
 		p.mu.Lock()

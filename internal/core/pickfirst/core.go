@@ -151,6 +151,11 @@ const (
 // Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
 
+// InUse reports whether calls are sent to address i.
+func (c *Core) InUse(i int) bool {
+	return c.phase == PhaseReady && c.published == Ready && i == int(c.next)
+}
+
 // takeActions returns the actions of an event. The slice is not reused, so that an idle Core is
 // small.
 func (c *Core) takeActions() []Action {
