@@ -1,6 +1,7 @@
 package outlierdetection
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
@@ -53,9 +54,12 @@ func (c *counter) reset() {
 // entries. If the entries and their addresses are the same as in the last list, list sets p.bound,
 // because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
-	p.updates++
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
+	if p.bound && slices.EqualFunc(endpoints, p.assigned, func(given resolver.Endpoint, e *endpoint) bool { return e.Attached.isUnchanged(given.Addresses) }) {
+		return p.assigned
+	}
+	p.updates++
 	found, moved := p.find(endpoints)
 	list := found[:0]
 	for i, given := range endpoints {

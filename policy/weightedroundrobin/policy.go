@@ -185,22 +185,18 @@ func (p *policy) failure() balancer.State {
 
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
-	pickers := make([]balancer.Picker, len(children))
-	positions := make([]*weighted.Position, len(children))
-	for i, c := range children {
-		pickers[i], positions[i] = c.Attached.State().Picker, &c.Attached.position
-	}
-	if p.watched {
-		recorded := make([]shell.Recorded, len(children))
-		for i, c := range children {
-			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Attached.ensureRecord()}
-			pickers[i] = &recorded[i]
+	counts := len(children) == 1 && p.meter.Counts()
+	picker := weighted.New(weights, func(i int) balancer.Picker {
+		c := &children[i].Attached
+		picker := c.State().Picker
+		if p.watched {
+			picker = &shell.Recorded{Picker: picker, Record: c.ensureRecord()}
 		}
-	}
-	if len(pickers) == 1 && p.meter.Counts() {
-		pickers[0] = &weighted.Counting{Picker: pickers[0]}
-	}
-	picker := weighted.New(pickers, weights, positions)
+		if counts {
+			picker = &weighted.Counting{Picker: picker}
+		}
+		return picker
+	}, func(i int) *weighted.Position { return &children[i].Attached.position })
 	if p.watched {
 		p.scheduled.Use(picker, children)
 	}

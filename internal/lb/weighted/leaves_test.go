@@ -13,7 +13,7 @@ func TestLeaves(t *testing.T) {
 			position := NewPosition(false)
 			weights[i], positions[i] = 1, &position
 		}
-		return New(children, weights, positions)
+		return newPicker(children, weights, positions)
 	}
 	leaf := indexPicker{0}
 	tree := pickerOf(pickerOf(leaf, leaf, leaf), leaf, pickerOf(leaf))

@@ -23,7 +23,7 @@ func NewPosition(random bool) Position {
 	return Position{left: edf.Full}
 }
 
-// schedule returns the scheduler's entries for children with the given weights and positions.
+// schedule returns a scheduler of children with the given weights and positions.
 //
 // If all positions are random and have not been used, the sequence does not start at a random time,
 // but after a random pick: a random child, chosen by weight, counts as just picked. After a random
@@ -32,18 +32,19 @@ func NewPosition(random bool) Position {
 //
 // schedule does not modify the positions, so that a picker that is replaced before its first pick
 // has no effect.
-func schedule(weights []uint32, positions []*Position) []edf.Entry {
-	entries := make([]edf.Entry, len(positions))
-	allUnused, sum := true, uint64(0)
-	for i, p := range positions {
-		entries[i] = edf.Entry{Weight: weights[i], Left: p.left}
-		allUnused = allUnused && p.isUnusedRandom
-		sum += uint64(weights[i])
-	}
-	if allUnused {
-		entries[randomIndex(weights, sum)].Left = edf.Full
-	}
-	return entries
+func schedule(weights []uint32, position func(i int) *Position) *edf.Scheduler {
+	return edf.Fill(len(weights), func(entries []edf.Entry) {
+		allUnused, sum := true, uint64(0)
+		for i, weight := range weights {
+			p := position(i)
+			entries[i] = edf.Entry{Weight: weight, Left: p.left}
+			allUnused = allUnused && p.isUnusedRandom
+			sum += uint64(weight)
+		}
+		if allUnused {
+			entries[randomIndex(weights, sum)].Left = edf.Full
+		}
+	})
 }
 
 // randomIndex returns a random index of weights, whose sum is sum. The probability of an index is
