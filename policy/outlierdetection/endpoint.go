@@ -1,7 +1,6 @@
 package outlierdetection
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
@@ -56,11 +55,15 @@ func (c *counter) reset() {
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
-	if p.bound && slices.EqualFunc(endpoints, p.assigned, func(given resolver.Endpoint, e *endpoint) bool { return e.Attached.isUnchanged(given.Addresses) }) {
+	same := 0 // usually all
+	for same < min(len(endpoints), len(p.assigned)) && p.assigned[same].Attached.isUnchanged(endpoints[same].Addresses) {
+		same++
+	}
+	if p.bound && same == len(endpoints) && same == len(p.assigned) {
 		return p.assigned
 	}
 	p.updates++
-	found, moved := p.find(endpoints)
+	found, moved := p.find(endpoints, same)
 	list := found[:0]
 	for i, given := range endpoints {
 		e := found[i]
@@ -77,9 +80,9 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e.Attached.update == p.updates {
 			continue
 		}
-		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
-		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
-		if !same {
+		at, stays := len(list), shared(e.Attached.addresses, given.Addresses)
+		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && stays
+		if !stays {
 			p.mu.Lock() // endpointOf reads the addresses
 			e.Attached.name, e.Attached.addresses = hierarchy.Addresses(given)[0].Addr, given.Addresses
 			p.mu.Unlock()
@@ -105,16 +108,18 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 
 // find returns the map entries of the endpoints that are near their places in the last list, and nil
 // for the others. moved has the entries of the others, or nil for new endpoints. These are usually
-// so few that a map of all endpoints would be a waste.
-func (p *policy) find(endpoints []resolver.Endpoint) (near []*endpoint, moved map[key]*endpoint) {
+// so few that a map of all endpoints would be a waste. The first endpoints are known to be the same.
+func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint, moved map[key]*endpoint) {
 	near = make([]*endpoint, len(endpoints))
+	copy(near, p.assigned[:same])
+	rest := p.assigned[same:]
 	var unchanged, search inorder.Search
-	for i, given := range endpoints {
-		if at := unchanged.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.isUnchanged(given.Addresses) }); at >= 0 {
-			near[i] = p.assigned[at]
+	for i, given := range endpoints[same:] {
+		if at := unchanged.Find(len(rest), func(i int) bool { return rest[i].Attached.isUnchanged(given.Addresses) }); at >= 0 {
+			near[same+i] = rest[at]
 		} else if k, ok := hierarchy.KeyOf(given); ok {
-			if at := search.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.key == k }); at >= 0 {
-				near[i] = p.assigned[at]
+			if at := search.Find(len(rest), func(i int) bool { return rest[i].Attached.key == k }); at >= 0 {
+				near[same+i] = rest[at]
 				continue
 			}
 			if moved == nil {
