@@ -115,30 +115,8 @@ func (p *Picker) Failure() error {
 // Len returns the number of children.
 func (p *Picker) Len() int { return p.size }
 
-// Leaves returns the number of children. If the picker of a child is itself a Picker, its leaves
-// are counted instead of the child.
-func (p *Picker) Leaves() int {
-	if p.pickers == nil {
-		return p.Len()
-	}
-	n := 0
-	for _, child := range p.pickers {
-		if inner, ok := child.(*Picker); ok {
-			n += inner.Leaves()
-		} else {
-			n++
-		}
-	}
-	return n
-}
-
-// Lefts returns the Left of each child, or nil if there is a single child.
-func (p *Picker) Lefts() []edf.Left {
-	if p.scheduler == nil {
-		return nil
-	}
-	return p.scheduler.Lefts()
-}
+// Leaves returns the number of fixed subchannels from which picks choose, or else that of children.
+func (p *Picker) Leaves() int { return max(p.size, len(p.leaves.subConns)) }
 
 // Save stores the positions of the children for the next picker. Later picks do not change them.
 func (p *Picker) Save() {

@@ -97,15 +97,15 @@ func TestOnlyNewChildrenStartAtRandom(t *testing.T) {
 	c := newChildren(true, 1, 9, 3)
 	used := c.picker(0, 1)
 	pick(used)
-	want := used.Lefts()
+	want := used.scheduler.Lefts()
 	used.Save()
 	random := c.positions[2].left
 	next := c.picker(0, 1, 2)
-	if got := next.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != random {
+	if got := next.scheduler.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != random {
 		t.Errorf("lefts beside a new child = %d, want %d and %d", got, want, random)
 	}
 	for range 100 {
-		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).Lefts() {
+		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).scheduler.Lefts() {
 			if left != edf.Full {
 				t.Fatalf("child %d starts with %d left, want Full", i, left)
 			}
