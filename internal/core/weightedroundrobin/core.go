@@ -13,7 +13,6 @@ package weightedroundrobin
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -69,7 +68,6 @@ type Core[T any] struct {
 	reweighted  int       // number of children whose weight an update has changed
 	errorChild  *Child[T] // if all children have failed, calls get the error of this child (see Failed)
 	updateCount uint32
-	size        int       // approximate number of endpoints of the update
 	epoch       time.Time // when a child was READY for the first time, or zero
 
 	publication
@@ -89,7 +87,8 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updateCount++
 	c.outdated = c.outdated || config != c.config
 	c.config = config
-	c.previous, c.order, c.size = c.order, nil, n
+	// The caller may still use the old slice, so c.order is a new one.
+	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 	c.sum, c.reweighted = 0, 0
 }
 
@@ -106,17 +105,14 @@ const (
 // Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share
 // one child. This child has the position of the first duplicate, and the sum of the weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
-	child, known := c.children[key]
-	if !known {
-		child = &Child[T]{key: key, state: Connecting}
-		c.children[key] = child
-		c.count[Connecting]++
+	if child := c.children[key]; child != nil {
+		return child, c.KnownEndpoint(child, weight)
 	}
-	which := c.KnownEndpoint(child, weight)
-	if !known {
-		which = NewChild
-	}
-	return child, which
+	child := &Child[T]{key: key, state: Connecting}
+	c.children[key] = child
+	c.count[Connecting]++
+	c.KnownEndpoint(child, weight)
+	return child, NewChild
 }
 
 // KnownEndpoint is like Endpoint, for an endpoint whose child the caller already knows from the
@@ -131,21 +127,10 @@ func (c *Core[T]) KnownEndpoint(child *Child[T], weight uint32) Origin {
 	child.lastUpdate = c.updateCount
 	child.previousWeight, child.weight = child.weight, max(1, weight)
 	c.countWeight(child, 1)
-	if i := len(c.order); c.repeatsPrevious() && i < len(c.previous) && c.previous[i] == child {
-		c.order = c.previous[: i+1 : i+1] // usually, the order stays, and needs no new slice
-		return Known
-	}
-	c.outdated = true
-	if len(c.order) == cap(c.order) {
-		c.order = slices.Grow(c.order, max(1, c.size-len(c.order)))
-	}
+	i := len(c.order)
+	c.outdated = c.outdated || i >= len(c.previous) || c.previous[i] != child
 	c.order = append(c.order, child)
 	return Known
-}
-
-// repeatsPrevious reports whether the children so far are those of the last update, in its slice.
-func (c *Core[T]) repeatsPrevious() bool {
-	return len(c.order) == 0 || len(c.previous) > 0 && &c.order[0] == &c.previous[0]
 }
 
 func (c *Core[T]) countWeight(child *Child[T], sign int) {
@@ -183,11 +168,7 @@ func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
 			c.countWeight(child, 1)
 		}
 	}
-	if len(c.previous) != len(c.order) {
-		c.outdated = true
-		c.order = slices.Clone(c.order) // the slice may contain removed children
-	}
-	c.outdated = c.outdated || c.reweighted > 0
+	c.outdated = c.outdated || c.reweighted > 0 || len(c.previous) != len(c.order)
 	c.previous = nil
 	return removed, total
 }
