@@ -101,7 +101,8 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
-		c, origin := s.find(endpoint), core.Known
+		c := s.find(endpoint)
+		var origin core.Origin
 		unchanged := c != nil
 		if unchanged {
 			if c.Attached.endpoint.Attributes != endpoint.Attributes {
