@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -209,32 +210,45 @@ func BenchmarkAnswerOfManyLocalities(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports the memory of a policy tree for each endpoint, without the subchannels,
-// which are fakes, and without the source's answer.
-func BenchmarkMemory(b *testing.B) {
-	const n = 10_000
-	for name, settings := range answerSettings {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				a, before := manyEndpoints(n, 0, "a"), heap()
-				fakes := newFakes(n)
-				each := heap() - before
-				runtime.KeepAlive(fakes)
-				fakes, before = nil, heap()
-				u := newAnswerTest(b, settings, a)
-				u.conn.Forget()
-				b.ReportMetric(float64(heap()-before-each)/n, "B/endpoint")
-				runtime.KeepAlive(fakes)
-				runtime.KeepAlive(u)
-			}
-		})
+// The memory of a policy tree for each endpoint is bounded. It includes neither the subchannels,
+// which are fakes, nor the source's answer.
+func TestMemoryPerEndpoint(t *testing.T) {
+	for name, limit := range map[string]int64{"plain": 1250, "outlier": 1500} {
+		got := int64(math.MaxInt64)
+		for range 3 { // the runtime may keep more for goroutines than before
+			got = min(got, bytesPerEndpoint(t, answerSettings[name]))
+		}
+		t.Logf("%s: %d bytes for an endpoint", name, got)
+		if got > limit {
+			t.Errorf("%s: %d bytes for an endpoint, want at most %d", name, got, limit)
+		}
 	}
+}
+
+func bytesPerEndpoint(t *testing.T, settings topology.Settings) (bytes int64) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 10_000
+		a, before := manyEndpoints(n, 0, "a"), heap()
+		fakes := newFakes(n)
+		each := heap() - before
+		runtime.KeepAlive(fakes)
+		fakes, before = nil, heap()
+		u := newAnswerTest(t, settings, a)
+		time.Sleep(time.Second) // for the last picker, which is delayed
+		u.conn.Forget()
+		bytes = (heap() - before - each) / n
+		runtime.KeepAlive(fakes)
+		runtime.KeepAlive(a)
+		runtime.KeepAlive(u)
+	})
+	return bytes
 }
 
 func newFakes(n int) *lbtest.ClientConn {
 	conn := new(lbtest.ClientConn)
+	addresses := make([]resolver.Address, 1)
 	for range n {
-		_, _ = conn.NewSubConn(nil, balancer.NewSubConnOptions{})
+		_, _ = conn.NewSubConn(addresses, balancer.NewSubConnOptions{})
 	}
 	return conn
 }

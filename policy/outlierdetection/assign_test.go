@@ -35,7 +35,7 @@ func TestAssignAgainstAllSubConns(t *testing.T) {
 				}
 			}
 			if r.IntN(3) == 0 {
-				s := &subConn{policy: p, addresses: []resolver.Address{address()}}
+				s := &subConn{policy: p, address: only([]resolver.Address{address()})}
 				subConns = append(subConns, s)
 				p.unbound[s] = struct{}{}
 				p.bindLocked(s)
@@ -54,17 +54,17 @@ func check(t *testing.T, p *policy, list []*endpoint, subConns []*subConn) {
 		e := s.endpoint.Load()
 		var owners []*endpoint
 		for _, other := range list {
-			if slices.ContainsFunc(other.Attached.addresses, func(a resolver.Address) bool { return a.Addr == s.addresses[0].Addr }) {
+			if slices.ContainsFunc(other.Attached.addresses, func(a resolver.Address) bool { return a.Addr == s.address.Addr }) {
 				owners = append(owners, other)
 			}
 		}
 		if e == nil && len(owners) > 0 || e != nil && !slices.Contains(owners, e) {
-			t.Fatalf("a subchannel to %s belongs to %v, want one of %v", s.addresses[0].Addr, e, owners)
+			t.Fatalf("a subchannel to %s belongs to %v, want one of %v", s.address.Addr, e, owners)
 		}
 		if e == nil {
 			unbound++
 		} else if !slices.Contains(e.Attached.subConns, s) {
-			t.Fatalf("the endpoint of a subchannel to %s does not list it", s.addresses[0].Addr)
+			t.Fatalf("the endpoint of a subchannel to %s does not list it", s.address.Addr)
 		}
 	}
 	if unbound != len(p.unbound) || len(p.all()) != len(subConns) {

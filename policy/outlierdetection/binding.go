@@ -215,10 +215,13 @@ func (b *subConns) bindLocked(s *subConn) bool {
 
 // endpointOf returns the endpoint of s, or nil. If several match, it prefers the current one.
 func (b *subConns) endpointOf(s *subConn) *endpoint {
-	address, ok := s.address()
-	if !ok {
+	s.mu.Lock()
+	only := s.address
+	s.mu.Unlock()
+	if only == nil {
 		return nil
 	}
+	address := *only
 	if e := b.byAddress[address.Addr]; e != nil {
 		return e
 	}

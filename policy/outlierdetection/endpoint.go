@@ -54,38 +54,37 @@ func (c *counter) reset() {
 // entries. If the entries and their addresses are the same as in the last list, list sets p.bound,
 // because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
-	if p.known == nil {
-		p.known = make(map[key]*endpoint, len(endpoints))
-	}
-	p.updates++
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
-	list := make([]*endpoint, 0, len(endpoints))
-	var unchanged, search inorder.Search
-	var addresses []identity.Address // reused for all endpoints; a key does not retain it
-	for _, given := range endpoints {
-		var e *endpoint
-		if i := unchanged.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.isUnchanged(given.Addresses) }); i >= 0 {
-			e = p.assigned[i]
-		} else {
-			addresses = addresses[:0]
-			for _, a := range hierarchy.Addresses(given) {
-				addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
-			}
-			if len(addresses) == 0 {
+	same := 0 // usually all
+	for same < min(len(endpoints), len(p.assigned)) && p.assigned[same].Attached.isUnchanged(endpoints[same].Addresses) {
+		same++
+	}
+	if p.bound && same == len(endpoints) && same == len(p.assigned) {
+		return p.assigned
+	}
+	p.updates++
+	found, moved := p.find(endpoints, same)
+	list := found[:0]
+	for i, given := range endpoints {
+		e := found[i]
+		if e == nil {
+			k, ok := hierarchy.KeyOf(given)
+			if !ok {
 				continue
 			}
-			name := addresses[0].Addr
-			e = p.entry(&search, identity.KeyOf(addresses))
-			e.Attached.name = name
+			if e = moved[k]; e == nil {
+				e = &endpoint{Attached: endpointStats{key: k}}
+				moved[k] = e
+			}
 		}
 		if e.Attached.update == p.updates {
 			continue
 		}
-		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
-		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && same
-		if !same {
-			p.setAddresses(e, given.Addresses)
+		at, stays := len(list), shared(e.Attached.addresses, given.Addresses)
+		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && stays
+		if !stays {
+			p.setAddresses(e, given)
 		}
 		if e.Attached.update == 0 {
 			p.added = append(p.added, e)
@@ -96,10 +95,9 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	if p.bound = p.bound && len(list) == len(p.assigned); p.bound {
 		return p.assigned
 	}
-	if len(p.known) > len(list) {
+	if len(p.assigned) > len(list)-len(p.added) {
 		for _, e := range p.assigned {
 			if e.Attached.update != p.updates {
-				delete(p.known, e.Attached.key)
 				p.removed = append(p.removed, e)
 			}
 		}
@@ -107,33 +105,51 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	return list
 }
 
-func (b *subConns) setAddresses(e *endpoint, addresses []resolver.Address) {
-	b.mu.Lock() // find reads the addresses
+func (b *subConns) setAddresses(e *endpoint, given resolver.Endpoint) {
+	b.mu.Lock() // endpointOf reads the addresses
 	defer b.mu.Unlock()
 	isSame := func(a, b resolver.Address) bool { return a.Addr == b.Addr }
-	b.stale = b.stale || e.Attached.update > 0 && !slices.EqualFunc(e.Attached.addresses, addresses, isSame)
-	e.Attached.addresses = addresses
+	b.stale = b.stale || e.Attached.update > 0 && !slices.EqualFunc(e.Attached.addresses, given.Addresses, isSame)
+	e.Attached.name, e.Attached.addresses = hierarchy.Addresses(given)[0].Addr, given.Addresses
 }
 
-// entry returns the map entry with a key. It finds an endpoint near its place in the last list
-// without a lookup in the map.
-func (p *policy) entry(search *inorder.Search, k key) *endpoint {
-	if i := search.Find(len(p.assigned), func(i int) bool { return p.assigned[i].Attached.key == k }); i >= 0 {
-		return p.assigned[i]
+// find returns the map entries of the endpoints that are near their places in the last list, and nil
+// for the others. moved has the entries of the others, or nil for new endpoints. These are usually
+// so few that a map of all endpoints would be a waste. The first endpoints are known to be the same.
+func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint, moved map[key]*endpoint) {
+	near = make([]*endpoint, len(endpoints))
+	copy(near, p.assigned[:same])
+	rest := p.assigned[same:]
+	var unchanged, search inorder.Search
+	for i, given := range endpoints[same:] {
+		if at := unchanged.Find(len(rest), func(i int) bool { return rest[i].Attached.isUnchanged(given.Addresses) }); at >= 0 {
+			near[same+i] = rest[at]
+		} else if k, ok := hierarchy.KeyOf(given); ok {
+			if at := search.Find(len(rest), func(i int) bool { return rest[i].Attached.key == k }); at >= 0 {
+				near[same+i] = rest[at]
+				continue
+			}
+			if moved == nil {
+				moved = make(map[key]*endpoint)
+			}
+			moved[k] = nil
+		}
 	}
-	e := p.known[k]
-	if e == nil {
-		e = &endpoint{Attached: endpointStats{key: k}}
-		p.known[k] = e
+	if moved != nil {
+		for _, e := range p.assigned {
+			if _, ok := moved[e.Attached.key]; ok {
+				moved[e.Attached.key] = e
+			}
+		}
 	}
-	return e
+	return near, moved
 }
 
 // isUnchanged reports whether the endpoint is known to have these addresses. The key is compared
 // because a resolver may change its list in place.
 func (s *endpointStats) isUnchanged(addresses []resolver.Address) bool {
 	return len(addresses) == 1 && shared(s.addresses, addresses) &&
-		s.key == identity.KeyOf([]identity.Address{{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName}})
+		s.key.Is(identity.Address{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName})
 }
 
 func shared(a, b []resolver.Address) bool {

@@ -2,6 +2,7 @@ package outlierdetection
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 func overflowConfig() core.Config {
@@ -126,7 +128,53 @@ func TestUnchangedListStaysBound(t *testing.T) {
 	})
 }
 
-// An update with one new endpoint may allocate only the list, a buffer, the entry of the endpoint,
+// A map of all endpoints by their keys is the model of the list.
+func TestListIsLikeAMap(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	p, model := &policy{}, map[key]*endpoint{}
+	var given []resolver.Endpoint
+	for step := range 3000 {
+		if random.IntN(4) > 0 { // otherwise, the same endpoints in memory
+			given = nil
+		}
+		for range random.IntN(100) {
+			e := endpointsOf(fmt.Sprint(random.IntN(150)))[0]
+			if random.IntN(8) == 0 {
+				e.Addresses = append(e.Addresses, resolver.Address{Addr: "b"}, resolver.Address{Addr: "a", ServerName: "n"})[random.IntN(4):]
+			}
+			given = append(given, e)
+		}
+		given = slices.Clone(given)
+		if random.IntN(4) == 0 {
+			random.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
+		}
+		list := p.list(given)
+		next, i := map[key]*endpoint{}, 0
+		for _, e := range given {
+			k, ok := hierarchy.KeyOf(e)
+			if _, twice := next[k]; !ok || twice {
+				continue
+			}
+			before := model[k]
+			if isNew := slices.Contains(p.added, list[i]); list[i].Attached.key != k || before != nil && list[i] != before || isNew != (before == nil) {
+				t.Fatalf("step %d: endpoint %d is not the one of %q before, or it counts as new", step, i, k)
+			}
+			next[k] = list[i]
+			i++
+		}
+		for k, e := range model {
+			if isRemoved := slices.Contains(p.removed, e); isRemoved != (next[k] == nil) {
+				t.Fatalf("step %d: endpoint %q is removed: %v", step, k, isRemoved)
+			}
+		}
+		if len(list) != i {
+			t.Fatalf("step %d: the list has %d endpoints, want %d", step, len(list), i)
+		}
+		p.assigned, model = list, next
+	}
+}
+
+// An update with one new endpoint may allocate only the list, the entry of the endpoint, a map to find it,
 // and what has changed.
 func TestListAllocatesOnlyNewEndpoints(t *testing.T) {
 	const n = 10_000
@@ -145,14 +193,10 @@ func TestListAllocatesOnlyNewEndpoints(t *testing.T) {
 		p.assigned = p.list([][]resolver.Endpoint{given, other}[i%2])
 	})
 	if got > 6 {
-		t.Errorf("%v allocations for a list with one new endpoint, want the list, a buffer, the endpoint and two lists of changes", got)
+		t.Errorf("%v allocations for a list with one new endpoint, want the list, the endpoint, two lists of changes, and what finds it", got)
 	}
-	if len(p.known) != n || len(p.assigned) != n {
-		t.Errorf("%d endpoints are known and %d listed, want %d", len(p.known), len(p.assigned), n)
-	}
-	p.assigned = p.list(other[:2])
-	if len(p.known) != 2 {
-		t.Errorf("%d endpoints are known, want those of the list", len(p.known))
+	if len(p.assigned) != n {
+		t.Errorf("%d endpoints are listed, want %d", len(p.assigned), n)
 	}
 }
 
@@ -168,7 +212,7 @@ func TestListChangesWhileSubchannelIsBound(t *testing.T) {
 	}
 	p := &policy{subConns: subConns{unbound: make(map[*subConn]struct{})}}
 	p.bind(p.list(proxied("1")))
-	s := &subConn{addresses: proxied("1")[0].Addresses}
+	s := &subConn{address: only(proxied("1")[0].Addresses)}
 	bound := make(chan bool)
 	go func() {
 		p.mu.Lock()

@@ -48,11 +48,7 @@ func (s *subConn) done() *func(balancer.DoneInfo) {
 	if e == nil {
 		return &uncounted
 	}
-	b := e.Attached.period.Load()
-	if b == nil {
-		b = s.policy.current(e)
-	}
-	return &b.ended
+	return &s.policy.current(e).ended
 }
 
 func (s *subConn) pickerChanged() {

@@ -25,9 +25,8 @@ type policy struct {
 	child          *shell.Child
 	state          balancer.State
 	core           *core.Core[endpointStats]
-	known          map[key]*endpoint // nil unless calls are counted
-	bound          bool              // the subchannels are already assigned to the endpoints, and the core knows their connections
-	added, removed []*endpoint       // what the list has that the list before it had not, and the other way round
+	bound          bool        // the subchannels are already assigned to the endpoints, and the core knows their connections
+	added, removed []*endpoint // what the list has that the list before it had not, and the other way round
 	place          stateattr.Labels
 
 	reports serial.Limit
@@ -63,7 +62,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	if c.Ejects() {
 		list = p.list(state.Endpoints)
 	} else {
-		p.known, p.bound = nil, false
+		p.bound = false
 	}
 	if p.core.Update(coreConfig(c, state), list, time.Now()) {
 		for _, e := range list {

@@ -21,7 +21,7 @@ type clientConn struct {
 
 // NewSubConn creates a subchannel and assigns it to its endpoint.
 func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	s := &subConn{policy: c.policy, addresses: addresses, changed: opts.StateListener}
+	s := &subConn{policy: c.policy, address: only(addresses), changed: opts.StateListener}
 	opts.StateListener = s.stateChanged
 	conn, err := c.ClientConn.NewSubConn(addresses, opts)
 	if err != nil {
@@ -59,8 +59,8 @@ type subConn struct {
 	state      uint8  // a connectivity.State
 	healthy    uint8  // health of this connection, a connectivity.State; IDLE before the first report
 	isShutdown bool
-	ejected    bool // guarded by delivery; it is here because it then takes no memory
-	addresses  []resolver.Address
+	ejected    bool              // guarded by delivery; it is here because it then takes no memory
+	address    *resolver.Address // nil if there are several: the subchannel then belongs to no endpoint (A50)
 	listener   func(balancer.SubConnState)
 	user       shell.CountedUser
 
@@ -84,7 +84,7 @@ var ejected = balancer.SubConnState{
 // UpdateAddresses updates the addresses and the endpoint (A50, "Update Addresses").
 func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.mu.Lock()
-	s.addresses = addresses
+	s.address = only(addresses)
 	s.mu.Unlock()
 	s.SubConn.UpdateAddresses(addresses)
 	s.policy.Event(func() { s.policy.rebind(s) })
@@ -223,15 +223,11 @@ func (s *subConn) theConnection() core.Connection {
 	return s.connection()
 }
 
-// address returns the address of the subchannel, or false if there are several. A subchannel with
-// several addresses belongs to no endpoint (A50).
-func (s *subConn) address() (address resolver.Address, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.addresses) != 1 {
-		return resolver.Address{}, false
+func only(addresses []resolver.Address) *resolver.Address {
+	if len(addresses) != 1 {
+		return nil
 	}
-	return s.addresses[0], true
+	return &addresses[0]
 }
 
 func without(list []*subConn, s *subConn) []*subConn {

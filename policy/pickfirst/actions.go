@@ -43,7 +43,6 @@ func (p *policy) act(actions []core.Action) {
 }
 
 func (p *policy) publish(a core.Action) {
-	p.picked = nil
 	switch a.State {
 	case core.Idle:
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Idle, Picker: &idlePicker{policy: p}})
@@ -67,7 +66,6 @@ func (p *policy) publish(a core.Action) {
 }
 
 func (p *policy) publishReady(s *subchannel) {
-	p.picked = s
 	var picker balancer.Picker
 	if counted, ok := s.conn.(shell.Counted); ok {
 		picker = counted.Picker()
@@ -84,7 +82,7 @@ func (p *policy) publishReady(s *subchannel) {
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
-		if p.picked == s && s.index != removedIndex && !p.closed {
+		if !p.closed && p.core.InUse(s.index) {
 			p.publishReady(s)
 		}
 	})

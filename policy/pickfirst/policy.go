@@ -28,7 +28,6 @@ type policy struct {
 	core    core.Core
 	entries []entry
 	timer   serial.Timer
-	picked  *subchannel
 	closed  bool
 }
 

@@ -44,12 +44,8 @@ func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit in
 	}
 	distinct := make(map[identity.Key]bool)
 	for _, e := range endpoints {
-		var addresses []identity.Address
-		for _, a := range hierarchy.Addresses(e) {
-			addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
-		}
-		if len(addresses) > 0 {
-			distinct[identity.KeyOf(addresses)] = true
+		if k, ok := hierarchy.KeyOf(e); ok {
+			distinct[k] = true
 		}
 		if len(distinct) >= limit {
 			break

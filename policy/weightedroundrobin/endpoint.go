@@ -8,23 +8,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
-
-// keyOf returns the key of an endpoint, or false if the endpoint has no addresses. It uses the
-// addresses from the resolver, because gRPC replaces the addresses of an endpoint behind a proxy.
-func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
-	p.addresses = p.addresses[:0]
-	for _, a := range hierarchy.Addresses(endpoint) {
-		p.addresses = append(p.addresses, core.Address{Addr: a.Addr, ServerName: a.ServerName})
-	}
-	if len(p.addresses) == 0 {
-		return core.Key{}, false
-	}
-	return core.KeyOf(p.addresses), true
-}
 
 func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
@@ -63,7 +49,7 @@ func (s *search) find(e resolver.Endpoint) *child {
 	i := s.Find(len(s.previous), func(i int) bool {
 		c := s.previous[i]
 		known := &c.Attached.endpoint
-		return len(known.Addresses) == 1 && &known.Addresses[0] == a && c.Key() == core.KeyOf([]core.Address{{Addr: a.Addr, ServerName: a.ServerName}}) && s.sameAttributes(known.Attributes, e.Attributes)
+		return len(known.Addresses) == 1 && &known.Addresses[0] == a && c.Key().Is(core.Address{Addr: a.Addr, ServerName: a.ServerName}) && s.sameAttributes(known.Attributes, e.Attributes)
 	})
 	if i < 0 {
 		return nil

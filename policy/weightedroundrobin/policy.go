@@ -34,7 +34,6 @@ type policy struct {
 	picks      pickCount
 	failures   leaf.Counts                // only the entries of named failures count
 	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
-	addresses  []core.Address             // buffer that keyOf reuses
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
 
@@ -110,7 +109,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 				c.Attached.endpoint.Attributes, c.Attached.weight = endpoint.Attributes, weightOf(endpoint)
 			}
 			origin = p.core.KnownEndpoint(c, c.Attached.weight)
-		} else if key, ok := p.keyOf(endpoint); ok {
+		} else if key, ok := hierarchy.KeyOf(endpoint); ok {
 			c, origin = p.core.Endpoint(key, weightOf(endpoint))
 		} else {
 			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is ignored")
@@ -187,22 +186,18 @@ func (p *policy) failure() balancer.State {
 
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
-	pickers := make([]balancer.Picker, len(children))
-	positions := make([]*weighted.Position, len(children))
-	for i, c := range children {
-		pickers[i], positions[i] = c.Attached.State().Picker, &c.Attached.position
-	}
-	if p.watched {
-		recorded := make([]shell.Recorded, len(children))
-		for i, c := range children {
-			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Attached.ensureRecord()}
-			pickers[i] = &recorded[i]
+	counts := len(children) == 1 && p.meter.Counts()
+	picker := weighted.New(weights, func(i int) balancer.Picker {
+		c := &children[i].Attached
+		picker := c.State().Picker
+		if p.watched {
+			picker = &shell.Recorded{Picker: picker, Record: c.ensureRecord()}
 		}
-	}
-	if len(pickers) == 1 && p.meter.Counts() {
-		pickers[0] = &weighted.Counting{Picker: pickers[0]}
-	}
-	picker := weighted.New(pickers, weights, positions)
+		if counts {
+			picker = &weighted.Counting{Picker: picker}
+		}
+		return picker
+	}, func(i int) *weighted.Position { return &children[i].Attached.position })
 	if p.watched {
 		p.scheduled.Use(picker, children)
 	}

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 // The search finds an endpoint with one address if the address is the same in memory, even if the
@@ -16,7 +17,7 @@ func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 	p := &policy{core: core.New[endpointChild]()}
 	p.core.Begin(core.Config{}, len(known))
 	for _, e := range known {
-		key, _ := p.keyOf(e)
+		key, _ := hierarchy.KeyOf(e)
 		c, _ := p.core.Endpoint(key, 1)
 		c.Attached.endpoint = e
 	}

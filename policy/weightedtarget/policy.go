@@ -135,20 +135,18 @@ func (p *policy) State() balancer.State {
 }
 
 func (p *policy) pickerOf(names []string) *weighted.Picker {
-	var pickers []balancer.Picker
+	var children []*child
 	var weights []uint32
-	var positions []*weighted.Position
 	for _, name := range names {
 		c := p.children[name]
-		state := c.effective
-		if c.Refused() {
-			state = c.refusedState
-		}
-		pickers = append(pickers, state.Picker)
-		weights = append(weights, c.weight)
-		positions = append(positions, &c.position)
+		children, weights = append(children, c), append(weights, c.weight)
 	}
-	return weighted.New(pickers, weights, positions)
+	return weighted.New(weights, func(i int) balancer.Picker {
+		if c := children[i]; c.Refused() {
+			return c.refusedState.Picker
+		}
+		return children[i].effective.Picker
+	}, func(i int) *weighted.Position { return &children[i].position })
 }
 
 func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }

@@ -7,6 +7,8 @@ import (
 
 // Scratch holds buffers that New and Next reuse. The zero value is ready to use.
 type Scratch struct {
+	Entries []Entry // for the caller of New
+
 	events []uint64
 	spare  []uint64
 	counts []uint32

@@ -150,6 +150,11 @@ const (
 
 func (c *Core) Phase() Phase { return c.phase }
 
+// InUse says whether calls are sent to address i.
+func (c *Core) InUse(i int) bool {
+	return c.phase == PhaseReady && c.published == Ready && i == int(c.next)
+}
+
 // We do not reuse the slice: an idle Core should be small.
 func (c *Core) takeActions() []Action {
 	actions := c.actions

@@ -105,17 +105,14 @@ const (
 // Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share
 // one child. This child has the position of the first duplicate, and the sum of the weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
-	child, known := c.children[key]
-	if !known {
-		child = &Child[T]{key: key, state: Connecting}
-		c.children[key] = child
-		c.count[Connecting]++
+	if child := c.children[key]; child != nil {
+		return child, c.KnownEndpoint(child, weight)
 	}
-	which := c.KnownEndpoint(child, weight)
-	if !known {
-		which = NewChild
-	}
-	return child, which
+	child := &Child[T]{key: key, state: Connecting}
+	c.children[key] = child
+	c.count[Connecting]++
+	c.KnownEndpoint(child, weight)
+	return child, NewChild
 }
 
 // KnownEndpoint is like Endpoint, for an endpoint whose child the caller already knows from the

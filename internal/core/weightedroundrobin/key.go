@@ -10,13 +10,10 @@ import (
 // Address is the part of an address that identifies an endpoint.
 type Address struct{ Addr, ServerName string }
 
-// Key identifies an endpoint by the set of its addresses.
-type Key struct {
-	addr string // of the smallest address
-	// rest is the server name of the only address. If there are several addresses, or if the name
-	// begins with a quotation mark, it is the quoted list of all that follows addr.
-	rest string
-}
+// Key identifies an endpoint by the set of its addresses. The key of an endpoint with one address is
+// its Addr. If it has several addresses or a server name, or if the Addr begins with a quotation
+// mark, the key is a list of quoted texts.
+type Key string
 
 // KeyOf returns the key of an endpoint with at least one address. It may sort the slice.
 func KeyOf(addresses []Address) Key {
@@ -26,13 +23,26 @@ func KeyOf(addresses []Address) Key {
 		})
 		addresses = slices.Compact(addresses)
 	}
-	smallest := addresses[0]
-	if len(addresses) == 1 && !strings.HasPrefix(smallest.ServerName, `"`) {
-		return Key{smallest.Addr, smallest.ServerName}
+	if a := addresses[0]; len(addresses) == 1 && !a.isQuoted() {
+		return Key(a.Addr)
 	}
-	rest := strconv.AppendQuote(nil, smallest.ServerName)
-	for _, a := range addresses[1:] {
-		rest = strconv.AppendQuote(strconv.AppendQuote(rest, a.Addr), a.ServerName)
+	return Key(appendQuoted(nil, addresses...))
+}
+
+// Is reports whether k is the key of an endpoint with the address a, usually without an allocation.
+func (k Key) Is(a Address) bool {
+	if !a.isQuoted() {
+		return string(k) == a.Addr
 	}
-	return Key{smallest.Addr, string(rest)}
+	var buffer [128]byte
+	return string(k) == string(appendQuoted(buffer[:0], a))
+}
+
+func (a Address) isQuoted() bool { return a.ServerName != "" || strings.HasPrefix(a.Addr, `"`) }
+
+func appendQuoted(text []byte, addresses ...Address) []byte {
+	for _, a := range addresses {
+		text = strconv.AppendQuote(strconv.AppendQuote(text, a.Addr), a.ServerName)
+	}
+	return text
 }

@@ -23,10 +23,16 @@ func TestKeyOf(t *testing.T) {
 		{"names for the same address", []Address{a, named}, []Address{named, a}, false},
 		{"a server name like the rest of a list", []Address{a, b}, []Address{{Addr: "a", ServerName: `"""b"""`}}, true},
 		{"a server name with a quotation mark", []Address{{Addr: "a", ServerName: `"`}}, []Address{{Addr: "a", ServerName: `"""`}}, true},
+		{"an address like a list", []Address{named}, []Address{{Addr: `"a""n"`}}, true},
 		{"text that looks like two addresses", []Address{{Addr: "0"}, {Addr: `a""b`}}, []Address{{Addr: "0"}, a, b}, true},
 	} {
 		if different := KeyOf(test.one) != KeyOf(test.two); different != test.different {
 			t.Errorf("%s: different keys = %v, want %v", test.about, different, test.different)
+		}
+		for _, a := range test.two {
+			if is, want := KeyOf(test.one).Is(a), KeyOf(test.one) == KeyOf([]Address{a}); is != want {
+				t.Errorf("%s: Is(%v) = %v, want %v", test.about, a, is, want)
+			}
 		}
 	}
 }

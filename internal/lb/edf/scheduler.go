@@ -7,6 +7,7 @@
 package edf
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -45,9 +46,17 @@ type Scheduler struct {
 // New returns a scheduler of the entries. It does not keep the slice. The first block is computed
 // at the first pick.
 func New(entries []Entry) *Scheduler {
-	s := &Scheduler{size: len(entries)}
+	return Fill(len(entries), func(buffer []Entry) { copy(buffer, entries) })
+}
+
+// Fill is like New, for n entries that fill writes to a slice. The slice is used again for other
+// schedulers.
+func Fill(n int, fill func(entries []Entry)) *Scheduler {
+	s := &Scheduler{size: n}
 	scratch := scratches.Get().(*core.Scratch)
-	s.seq, s.start = core.New(entries, scratch)
+	scratch.Entries = slices.Grow(scratch.Entries[:0], n)[:n]
+	fill(scratch.Entries)
+	s.seq, s.start = core.New(scratch.Entries, scratch)
 	scratches.Put(scratch)
 	return s
 }

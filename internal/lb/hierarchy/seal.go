@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"google.golang.org/grpc/resolver"
+
+	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
 
 type sealKey struct{}
@@ -106,4 +108,18 @@ func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 		return o
 	}
 	return endpoint.Addresses
+}
+
+// KeyOf returns the key of an endpoint, or false if the endpoint has no addresses. Endpoints behind
+// a proxy have different keys.
+func KeyOf(endpoint resolver.Endpoint) (identity.Key, bool) {
+	var few [4]identity.Address
+	addresses := few[:0]
+	for _, a := range Addresses(endpoint) {
+		addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
+	}
+	if len(addresses) == 0 {
+		return "", false
+	}
+	return identity.KeyOf(addresses), true
 }

@@ -27,11 +27,11 @@ func TestFixedLeavesPickInSameOrder(t *testing.T) {
 		for i := range c.weights {
 			pickers, positions = append(pickers, child(i)), append(positions, &c.positions[i])
 		}
-		inner := New(pickers, c.weights, positions)
+		inner := newPicker(pickers, c.weights, positions)
 		outerPosition := Position{left: 1}
-		outer := New([]balancer.Picker{inner}, []uint32{7}, []*Position{&outerPosition})
+		outer := newPicker([]balancer.Picker{inner}, []uint32{7}, []*Position{&outerPosition})
 		unused := Position{left: 1}
-		New([]balancer.Picker{inner}, []uint32{7}, []*Position{&unused}).Save()
+		newPicker([]balancer.Picker{inner}, []uint32{7}, []*Position{&unused}).Save()
 		if unused.left != 1 {
 			t.Error("a picker without picks changed its child's position")
 		}
@@ -58,7 +58,7 @@ func TestFixedLeavesPickInSameOrder(t *testing.T) {
 // If some children have fixed pickers and others do not, each pick must call the child's picker.
 func TestMixedChildren(t *testing.T) {
 	c := newChildren(false, 1, 1)
-	p := New([]balancer.Picker{&shell.Fixed{SubConn: indexed{index: 0}}, indexPicker{1}}, c.weights, []*Position{&c.positions[0], &c.positions[1]})
+	p := newPicker([]balancer.Picker{&shell.Fixed{SubConn: indexed{index: 0}}, indexPicker{1}}, c.weights, []*Position{&c.positions[0], &c.positions[1]})
 	if got := []int{pick(p), pick(p), pick(p), pick(p)}; !slices.Equal(got, []int{0, 1, 0, 1}) {
 		t.Errorf("picks %v, want 0 and 1 in turn", got)
 	}

@@ -15,13 +15,13 @@ type fixedLeaves struct {
 	subConns  []balancer.SubConn
 }
 
-func fixedLeavesOf(scheduler *edf.Scheduler, pickers []balancer.Picker) fixedLeaves {
-	if _, ok := pickers[0].(*shell.Fixed); !ok {
+func fixedLeavesOf(scheduler *edf.Scheduler, n int, picker func(i int) balancer.Picker) fixedLeaves {
+	if _, ok := picker(0).(*shell.Fixed); !ok {
 		return fixedLeaves{}
 	}
-	subConns := make([]balancer.SubConn, len(pickers))
-	for i, picker := range pickers {
-		fixed, ok := picker.(*shell.Fixed)
+	subConns := make([]balancer.SubConn, n)
+	for i := range subConns {
+		fixed, ok := picker(i).(*shell.Fixed)
 		if !ok {
 			return fixedLeaves{}
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 func TestLeaves(t *testing.T) {
@@ -13,11 +15,11 @@ func TestLeaves(t *testing.T) {
 			position := NewPosition(false)
 			weights[i], positions[i] = 1, &position
 		}
-		return New(children, weights, positions)
+		return newPicker(children, weights, positions)
 	}
-	leaf := indexPicker{0}
-	tree := pickerOf(pickerOf(leaf, leaf, leaf), leaf, pickerOf(leaf))
-	if got := tree.Leaves(); got != 5 || tree.Len() != 3 {
-		t.Errorf("%d leaves below %d children, want 5 below 3", got, tree.Len())
+	leaf := &shell.Fixed{}
+	tree := pickerOf(pickerOf(leaf, leaf, leaf))
+	if got := tree.Leaves(); got != 3 || tree.Len() != 1 {
+		t.Errorf("%d leaves below %d children, want 3 below 1", got, tree.Len())
 	}
 }

@@ -16,23 +16,30 @@ type Picker struct {
 	scheduler   *edf.Scheduler    // nil if there is a single child
 	pickers     []balancer.Picker // nil if there are several children and each has a fixed subchannel
 	leaves      fixedLeaves
-	positions   []*Position
+	size        int
+	position    func(i int) *Position
 	picksBefore uint64 // if there is a single child: the result of PicksOf for it when this picker was created
 	hasPicked   atomic.Bool
 }
 
-// New returns a picker of children, of which there must be at least one. positions contains
-// pointers to the positions of the children, which Save updates. The picker keeps the slices.
-func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Picker {
-	p := &Picker{pickers: pickers, positions: positions}
-	if len(pickers) > 1 {
-		p.scheduler = edf.New(schedule(weights, positions))
-		if p.leaves = fixedLeavesOf(p.scheduler, pickers); p.leaves.scheduler != nil {
-			p.pickers = nil
+// New returns a picker of children, one for each weight, of which there must be at least one. picker
+// and position return the picker of child i, and its position, which Save updates. New calls picker
+// only before it returns.
+func New(weights []uint32, picker func(i int) balancer.Picker, position func(i int) *Position) *Picker {
+	p := &Picker{size: len(weights), position: position}
+	if p.size > 1 {
+		p.scheduler = schedule(weights, position)
+		if p.leaves = fixedLeavesOf(p.scheduler, p.size, picker); p.leaves.scheduler != nil {
+			return p
 		}
-	} else {
-		p.picksBefore = PicksOf(pickers[0])
-		if child, ok := pickers[0].(*Picker); ok {
+	}
+	p.pickers = make([]balancer.Picker, p.size)
+	for i := range p.pickers {
+		p.pickers[i] = picker(i)
+	}
+	if p.size == 1 {
+		p.picksBefore = PicksOf(p.pickers[0])
+		if child, ok := p.pickers[0].(*Picker); ok {
 			p.leaves = child.leaves
 		}
 	}
@@ -102,43 +109,21 @@ func (p *Picker) Failure() error {
 	return nil
 }
 
-func (p *Picker) Len() int { return len(p.positions) }
+func (p *Picker) Len() int { return p.size }
 
-// Leaves returns the number of children. A child whose picker is itself a Picker counts as its
-// leaves.
-func (p *Picker) Leaves() int {
-	if p.pickers == nil {
-		return p.Len()
-	}
-	n := 0
-	for _, child := range p.pickers {
-		if inner, ok := child.(*Picker); ok {
-			n += inner.Leaves()
-		} else {
-			n++
-		}
-	}
-	return n
-}
-
-// Lefts returns the Left of each child, or nil if there is a single child.
-func (p *Picker) Lefts() []edf.Left {
-	if p.scheduler == nil {
-		return nil
-	}
-	return p.scheduler.Lefts()
-}
+// Leaves returns the number of fixed subchannels from which picks choose, or else that of children.
+func (p *Picker) Leaves() int { return max(p.size, len(p.leaves.subConns)) }
 
 // Save stores the positions of the children for the next picker. Later picks do not change them.
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
 		if p.hasPicked.Load() || p.Picks() > 0 {
-			*p.positions[0] = Position{left: edf.Full}
+			*p.position(0) = Position{left: edf.Full}
 		}
 	case p.scheduler.Begun(): // before the first pick, no position has changed
 		for i, left := range p.scheduler.Lefts() {
-			*p.positions[i] = Position{left: left}
+			*p.position(i) = Position{left: left}
 		}
 	}
 }

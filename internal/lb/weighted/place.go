@@ -30,18 +30,19 @@ func NewPosition(random bool) Position {
 //
 // We do not modify the positions, so that a picker that is replaced before its first pick has no
 // effect.
-func schedule(weights []uint32, positions []*Position) []edf.Entry {
-	entries := make([]edf.Entry, len(positions))
-	allUnused, sum := true, uint64(0)
-	for i, p := range positions {
-		entries[i] = edf.Entry{Weight: weights[i], Left: p.left}
-		allUnused = allUnused && p.isUnusedRandom
-		sum += uint64(weights[i])
-	}
-	if allUnused {
-		entries[randomIndex(weights, sum)].Left = edf.Full
-	}
-	return entries
+func schedule(weights []uint32, position func(i int) *Position) *edf.Scheduler {
+	return edf.Fill(len(weights), func(entries []edf.Entry) {
+		allUnused, sum := true, uint64(0)
+		for i, weight := range weights {
+			p := position(i)
+			entries[i] = edf.Entry{Weight: weight, Left: p.left}
+			allUnused = allUnused && p.isUnusedRandom
+			sum += uint64(weight)
+		}
+		if allUnused {
+			entries[randomIndex(weights, sum)].Left = edf.Full
+		}
+	})
 }
 
 // The probability of an index is proportional to its weight. sum is that of the weights.

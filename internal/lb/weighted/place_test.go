@@ -43,7 +43,11 @@ func (c *children) picker(ready ...int) *Picker {
 		weights = append(weights, c.weights[i])
 		positions = append(positions, &c.positions[i])
 	}
-	return New(pickers, weights, positions)
+	return newPicker(pickers, weights, positions)
+}
+
+func newPicker(pickers []balancer.Picker, weights []uint32, positions []*Position) *Picker {
+	return New(weights, func(i int) balancer.Picker { return pickers[i] }, func(i int) *Position { return positions[i] })
 }
 
 func pick(p *Picker) int {
@@ -93,15 +97,15 @@ func TestOnlyNewChildrenStartAtRandom(t *testing.T) {
 	c := newChildren(true, 1, 9, 3)
 	used := c.picker(0, 1)
 	pick(used)
-	want := used.Lefts()
+	want := used.scheduler.Lefts()
 	used.Save()
 	random := c.positions[2].left
 	next := c.picker(0, 1, 2)
-	if got := next.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != random {
+	if got := next.scheduler.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != random {
 		t.Errorf("lefts beside a new child = %d, want %d and %d", got, want, random)
 	}
 	for range 100 {
-		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).Lefts() {
+		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).scheduler.Lefts() {
 			if left != edf.Full {
 				t.Fatalf("child %d starts with %d left, want Full", i, left)
 			}
@@ -120,11 +124,11 @@ func (f failing) Failure() error { return f.err }
 func TestFailure(t *testing.T) {
 	refused := errors.New("refused")
 	positions := []*Position{{}, {}, {}}
-	p := New([]balancer.Picker{indexPicker{0}, failing{refused}, failing{errors.New("reset")}}, []uint32{1, 1, 1}, positions)
+	p := newPicker([]balancer.Picker{indexPicker{0}, failing{refused}, failing{errors.New("reset")}}, []uint32{1, 1, 1}, positions)
 	if got := p.Failure(); got != refused {
 		t.Errorf("failure = %v, want %v", got, refused)
 	}
-	if got := New([]balancer.Picker{indexPicker{0}}, []uint32{1}, positions[:1]).Failure(); got != nil {
+	if got := newPicker([]balancer.Picker{indexPicker{0}}, []uint32{1}, positions[:1]).Failure(); got != nil {
 		t.Errorf("failure = %v, want nil", got)
 	}
 }

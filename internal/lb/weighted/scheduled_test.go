@@ -17,7 +17,7 @@ func newCountingPicker(children string, weights ...uint32) (*Picker, []string) {
 		position := NewPosition(false)
 		pickers, positions, names = append(pickers, &Counting{Picker: base.NewErrPicker(nil)}), append(positions, &position), append(names, string(c))
 	}
-	return New(pickers, weights, positions), names
+	return newPicker(pickers, weights, positions), names
 }
 
 func TestScheduledPicksOfAllPickers(t *testing.T) {
