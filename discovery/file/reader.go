@@ -15,12 +15,9 @@ import (
 )
 
 // watched identifies a file. It is the source of the file's readings, which all channels that use
-// the file share. If each of 1,000 channels watched the file itself, checking it twice a second
-// would take almost 5% of a core, and each copy of the content would take megabytes.
-type watched struct {
-	path    string
-	options filewatch.Options
-}
+// the file share. If each of 1,000 channels watched the file itself, checking it often
+// would take much of a core, and each copy of the content would take megabytes.
+type watched struct{ path string }
 
 // content is what a file contains, or the reason why it cannot be used. It is a Source only in order
 // to pass through discovery.Shared.
@@ -51,12 +48,7 @@ type fileReader struct {
 
 // run reads the file immediately, and again whenever it may have changed.
 func (f *fileReader) run(ctx context.Context) {
-	w := filewatch.New(f.options, f.path)
-	defer w.Close()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ok := true; ok; ok = w.Wait(ctx.Done(), timer.C) {
-		timer.Stop()
+	for {
 		due, err := f.file.Look()
 		if err != nil {
 			logger.Warning(Scheme + ": " + err.Error())
@@ -67,8 +59,10 @@ func (f *fileReader) run(ctx context.Context) {
 		if due {
 			f.read()
 		}
-		if next := f.file.Next(); !next.IsZero() {
-			timer.Reset(time.Until(next))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(f.file.Next()):
 		}
 	}
 }

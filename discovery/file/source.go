@@ -12,7 +12,6 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -34,7 +33,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if cluster != "" {
 		name = cluster
 	}
-	return []discovery.Mechanism{{Source: &source{watched{path, discovery.OwnOptions(t, filewatch.Options{})}, cluster, t}, Authority: xnet.EncodeAuthority(name)}}, nil
+	return []discovery.Mechanism{{Source: &source{watched{path}, cluster, t}, Authority: xnet.EncodeAuthority(name)}}, nil
 }
 
 func pathOf(target resolver.Target) (string, error) {

@@ -1,3 +1,5 @@
+// Package filewatch decides when to read a file that may change. The file source and
+// "understudy serve" use it.
 package filewatch
 
 import (
@@ -9,6 +11,9 @@ import (
 )
 
 const (
+	// Interval is how often to look for changes. We do not use the notifications of the system: it sends
+	// none for mounts and some file systems, and a changed file must wait anyway.
+	Interval = 250 * time.Millisecond
 	// pause is how long a file must stay unchanged before it is read, because it may be half-written
 	// (docs/waits.md).
 	pause = 500 * time.Millisecond
@@ -112,9 +117,13 @@ func (f *File) checkUnfinished(now time.Time) error {
 	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
 }
 
-// Next returns the time at which Look must be called even if the Watcher notices no change. It
-// returns the zero time if no such call is needed.
-func (f *File) Next() time.Time { return f.due }
+// Next returns how long to wait before the next Look.
+func (f *File) Next() time.Duration {
+	if f.due.IsZero() {
+		return Interval
+	}
+	return min(Interval, time.Until(f.due))
+}
 
 // Again makes the file due at the next Look at which it seems complete.
 func (f *File) Again() { f.due = time.Now() }
