@@ -78,10 +78,10 @@ func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	}
 	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, len(s.literals) > 0)}
 	for i, source := range s.sources {
-		p := &nameLookup{w, i}
-		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
+		update, fail := func(a discovery.Answer) error { return w.found(i, a) }, func(err error) { w.failed(i, err) }
+		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: update, Fail: fail}))
 		if err != nil { // the lookups of the other names must go on
-			p.fail(err)
+			fail(err)
 		}
 		w.names = append(w.names, started)
 	}
@@ -112,7 +112,6 @@ type strictSubscription struct {
 
 	events    serial.Serializer // guards the fields below
 	set       *names.Set
-	force     bool // send the next answer even if it has not changed
 	holdTimer serial.Timer
 
 	lastUpdate time.Time
@@ -134,10 +133,7 @@ func (w *strictSubscription) close() {
 	}
 }
 
-// resolveNow looks up all names again. The next answer is sent even if it has not changed, because
-// the channel may have rejected the last one.
 func (w *strictSubscription) resolveNow() {
-	w.events.Run(func() { w.force = true })
 	for _, name := range w.names {
 		if name.ResolveNow != nil {
 			name.ResolveNow()
@@ -145,14 +141,9 @@ func (w *strictSubscription) resolveNow() {
 	}
 }
 
-type nameLookup struct {
-	*strictSubscription
-	index int
-}
-
-// update applies the result of a lookup. A result without addresses counts as a failure, because
+// found applies the result of a lookup. A result without addresses counts as a failure, because
 // gRPC's DNS resolver returns no addresses for a name that does not exist.
-func (p *nameLookup) update(a discovery.Answer) error {
+func (w *strictSubscription) found(i int, a discovery.Answer) error {
 	var addresses []string
 	for _, e := range a.Resolved {
 		for _, address := range e.Addresses {
@@ -160,22 +151,22 @@ func (p *nameLookup) update(a discovery.Answer) error {
 		}
 	}
 	if len(addresses) == 0 {
-		p.fail(errNoAddresses)
+		w.failed(i, errNoAddresses)
 		return errNoAddresses
 	}
-	p.events.Run(func() {
-		if p.set.Found(p.index, addresses) || p.force {
-			p.publish()
+	w.events.Run(func() {
+		if w.set.Found(i, addresses) {
+			w.publish()
 		}
 	})
 	return nil
 }
 
-func (p *nameLookup) fail(err error) {
+func (w *strictSubscription) failed(i int, err error) {
 	err = join.Stable(err)
-	p.events.Run(func() {
-		if p.set.Failed(p.index, err, time.Now()) || p.force {
-			p.publish()
+	w.events.Run(func() {
+		if w.set.Failed(i, err, time.Now()) {
+			w.publish()
 		}
 	})
 }
@@ -218,7 +209,6 @@ func (w *strictSubscription) publish() {
 	}
 	w.lastLogged = flaws
 	answer.Names = known
-	w.force = false
 	if w.receiver.Update(answer) == nil {
 		w.rejections = 0
 		return

@@ -29,7 +29,13 @@ func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.Clust
 	priority := uint32(0)
 	for i, a := range answers {
 		if i == 0 && len(a.Drops) > 0 {
-			cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(a.Drops)}
+			cluster.Policy = new(endpointv3.ClusterLoadAssignment_Policy)
+			for _, d := range a.Drops {
+				cluster.Policy.DropOverloads = append(cluster.Policy.DropOverloads, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+					Category:       d.Category,
+					DropPercentage: &typev3.FractionalPercent{Numerator: d.PerMillion, Denominator: typev3.FractionalPercent_MILLION},
+				})
+			}
 		}
 		for _, p := range a.Normalized() {
 			if len(p.Localities) == 0 { // priorities must not have gaps
@@ -156,14 +162,4 @@ func writeHints(e *discovery.Endpoint) *corev3.Metadata {
 		return nil
 	}
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: {Fields: fields}}}
-}
-
-func writeDrops(list []discovery.Drop) (written []*endpointv3.ClusterLoadAssignment_Policy_DropOverload) {
-	for _, d := range list {
-		written = append(written, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
-			Category:       d.Category,
-			DropPercentage: &typev3.FractionalPercent{Numerator: d.PerMillion, Denominator: typev3.FractionalPercent_MILLION},
-		})
-	}
-	return written
 }
