@@ -145,21 +145,19 @@ func parseTarget(target string) (address *corev3.Address, canonical, problem str
 	return address, canonical, problem
 }
 
-// writeHints returns metadata with the hints of an endpoint. readHints reads this
-// metadata.
+// writeHints returns metadata with the hints of an endpoint, which readHints reads.
 func writeHints(e *discovery.Endpoint) *corev3.Metadata {
-	fields := make(map[string]*structpb.Value)
-	for name, list := range map[string][]string{"forZones": e.ForZones, "forNodes": e.ForNodes} {
-		var values []*structpb.Value
-		for _, v := range list[:min(len(list), maxHints)] {
-			values = append(values, structpb.NewStringValue(v))
-		}
-		if values != nil {
-			fields[name] = structpb.NewListValue(&structpb.ListValue{Values: values})
-		}
-	}
-	if len(fields) == 0 {
+	if len(e.ForZones)+len(e.ForNodes) == 0 {
 		return nil
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: {Fields: fields}}}
+	hints := &structpb.Struct{Fields: map[string]*structpb.Value{"forZones": writeNames(e.ForZones), "forNodes": writeNames(e.ForNodes)}}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: hints}}
+}
+
+func writeNames(names []string) *structpb.Value {
+	list := new(structpb.ListValue)
+	for _, name := range names[:min(len(names), maxHints)] {
+		list.Values = append(list.Values, structpb.NewStringValue(name))
+	}
+	return structpb.NewListValue(list)
 }
