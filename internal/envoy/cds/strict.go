@@ -22,10 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-var (
-	logger         = grpclog.Component("understudy")
-	errNoAddresses = errors.New("its resolver returned no addresses")
-)
+var logger = grpclog.Component("understudy")
 
 // strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an
 // endpoint with the weight of the name.
@@ -151,8 +148,9 @@ func (w *strictSubscription) found(i int, a discovery.Answer) error {
 		}
 	}
 	if len(addresses) == 0 {
-		w.failed(i, errNoAddresses)
-		return errNoAddresses
+		err := errors.New("its resolver returned no addresses")
+		w.failed(i, err)
+		return err
 	}
 	w.events.Run(func() {
 		if w.set.Found(i, addresses) {
@@ -268,16 +266,14 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 // limitWeights scales down the weights of a locality if their sum exceeds the limit. This can
 // happen because each address of a name has the name's weight.
 func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
-	var sum uint64
+	var sum float64
 	for _, e := range list {
-		sum += uint64(max(e.Weight, 1))
+		sum += float64(max(e.Weight, 1))
 	}
-	if sum <= math.MaxUint32 {
-		return list
-	}
-	divisor := sum/(math.MaxUint32-uint64(len(list))) + 1 // leaves room to raise each weight to at least 1
-	for i := range list {
-		list[i].Weight = uint32(max(uint64(list[i].Weight)/divisor, 1))
+	if scale := (math.MaxUint32 - float64(len(list))) / sum; scale < 1 { // leaves room to raise each weight to at least 1
+		for i := range list {
+			list[i].Weight = max(uint32(float64(list[i].Weight)*scale), 1)
+		}
 	}
 	return list
 }

@@ -125,10 +125,8 @@ func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) (known cds.Known
 // generates such a file has usually lost the list. A management server may send an empty assignment,
 // because EDS defines it; a file needs none, because its endpoints can be DRAINING.
 func (d *decoder) checkNotEmpty(r resource, a *endpointv3.ClusterLoadAssignment) error {
-	for _, locality := range a.GetEndpoints() {
-		if len(locality.GetLbEndpoints()) > 0 {
-			return nil
-		}
+	if slices.ContainsFunc(a.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool { return len(l.GetLbEndpoints()) > 0 }) {
+		return nil
 	}
 	var empty messages.Invalid
 	empty.AddAt(d.locate(r, "load_assignment.endpoints"), "no endpoint is listed, want at least one (to take all out of use, set their health_status to DRAINING)")

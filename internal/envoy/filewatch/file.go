@@ -34,7 +34,6 @@ const (
 // concurrent use.
 type File struct {
 	path            string
-	looked          bool
 	seen            fs.FileInfo // nil if the file did not exist at the last Look
 	since           time.Time   // estimated time of the last change
 	size            int64       // the size at the last time when the file seemed complete; at first, the initial size
@@ -44,17 +43,17 @@ type File struct {
 }
 
 // NewFile returns a File for path, which need not exist. The file is due once it seems complete.
-func NewFile(path string) *File { return &File{path: path} }
+func NewFile(path string) *File { return &File{path: path, due: time.Now()} }
 
 // Look reports whether the file should be read now. The error says that the file has been changing
 // for longer than unfinishedLimit; Look returns it at most once an hour.
 func (f *File) Look() (due bool, err error) {
 	now := time.Now()
 	info := stat(f.path)
-	if !f.looked || differ(f.seen, info) {
+	if differ(f.seen, info) {
 		f.changed(info, now)
 	}
-	f.looked, f.seen = true, info
+	f.seen = info
 	if f.due.IsZero() || now.Before(f.due) {
 		return false, nil
 	}
@@ -71,7 +70,7 @@ func (f *File) Look() (due bool, err error) {
 
 func (f *File) changed(info fs.FileInfo, now time.Time) {
 	f.due, f.since = now, now
-	f.readTwice = f.looked || info == nil || now.Sub(info.ModTime()) < reliableAge
+	f.readTwice = f.seen != nil || now.Sub(info.ModTime()) < reliableAge
 	if info != nil && (f.seen == nil || !os.SameFile(f.seen, info)) {
 		f.size = info.Size()
 		if age := now.Sub(info.ModTime()); age > 0 {

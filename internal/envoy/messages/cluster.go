@@ -53,16 +53,12 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	}
 	var drops []discovery.Drop // in the order in which they apply
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
-		path, given := fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i), drop.GetDropPercentage()
+		given := drop.GetDropPercentage()
 		unit := perMillion[given.GetDenominator()]
 		if unit == 0 {
-			r.problems.Add(path+".denominator", "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", given.GetDenominator())
+			r.problems.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", given.GetDenominator())
 		}
-		rate := uint64(given.GetNumerator()) * unit
-		if rate > lbconfig.Million {
-			r.notes.Add(path, "category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
-		}
-		drops = append(drops, discovery.Drop{Category: drop.GetCategory(), PerMillion: uint32(min(rate, lbconfig.Million))})
+		drops = append(drops, discovery.Drop{Category: drop.GetCategory(), PerMillion: uint32(min(uint64(given.GetNumerator())*unit, lbconfig.Million))})
 	}
 	if err := r.problems.Err(); err != nil {
 		return discovery.Answer{}, nil, err
@@ -176,9 +172,6 @@ func (r *reader) addressesOf(at place, lb *endpointv3.LbEndpoint) (targets []str
 			r.problems.Add(at.String(), "endpoint is missing (endpoint_name is not supported)")
 		}
 		return nil
-	}
-	if p := lb.GetEndpoint().GetAddress().GetSocketAddress().GetProtocol(); p != corev3.SocketAddress_TCP && isHealthy {
-		r.notes.Add(at.String()+".endpoint.address.socket_address.protocol", "protocol %v has no effect, TCP is used", p)
 	}
 	addresses, paths := []*corev3.Address{lb.GetEndpoint().GetAddress()}, []string{".endpoint.address"}
 	for k, additional := range lb.GetEndpoint().GetAdditionalAddresses() {
