@@ -49,7 +49,7 @@ func NewFile(path string) *File { return &File{path: path, due: time.Now()} }
 // for longer than unfinishedLimit; Look returns it at most once an hour.
 func (f *File) Look() (due bool, err error) {
 	now := time.Now()
-	info := stat(f.path)
+	info, _ := os.Stat(f.path) // nil if there is none
 	if differ(f.seen, info) {
 		f.changed(info, now)
 	}
@@ -133,7 +133,7 @@ func (f *File) Failed() { f.due = time.Now().Add(pause) }
 // Read records that the file was read. If the file has changed since Look, Read returns false,
 // because the content may be a mixture of two versions. The file must then be read again.
 func (f *File) Read() bool {
-	if differ(f.seen, stat(f.path)) {
+	if info, _ := os.Stat(f.path); differ(f.seen, info) {
 		f.Again()
 		return false
 	}
@@ -141,14 +141,6 @@ func (f *File) Read() bool {
 		f.readTwice, f.due = false, time.Now().Add(clockResolution)
 	}
 	return true
-}
-
-func stat(path string) fs.FileInfo {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
 }
 
 // differ reports whether a file seems to have changed between two calls of os.Stat. An argument is

@@ -59,7 +59,7 @@ func TestRejected(t *testing.T) {
 				DropPercentage: &typev3.FractionalPercent{Denominator: 9},
 			}}}
 		}), "policy.drop_overloads[0].drop_percentage.denominator: denominator is 9, want HUNDRED, TEN_THOUSAND or MILLION"},
-		{withAddress(nil), addr + ": address is missing"},
+		{withAddress(nil), addr + ": neither socket_address nor pipe is given"},
 		{withAddress(&corev3.Address{}), addr + ": neither socket_address nor pipe is given"},
 		{withAddress(socketAddress(&corev3.SocketAddress{Address: "a"})), addr + ".socket_address: port_value is missing"},
 		{withAddress(socketAddress(&corev3.SocketAddress{Address: "a", PortSpecifier: &corev3.SocketAddress_NamedPort{NamedPort: "http"}})), addr + ".socket_address.named_port: named_port is not supported"},
