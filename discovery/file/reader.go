@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"syscall"
 	"time"
 
@@ -71,7 +70,7 @@ func (f *fileReader) run(ctx context.Context) {
 func (f *fileReader) read() {
 	data, err := clusterfile.Read(f.path)
 	if err != nil {
-		if isTemporary(err) {
+		if _, isSystem := errors.AsType[syscall.Errno](err); isSystem { // it may end although the file does not change
 			f.file.Failed()
 		}
 		if f.last == nil || f.last.err == nil || f.last.err.Error() != err.Error() {
@@ -95,12 +94,4 @@ func (f *fileReader) publish(c *content) {
 		f.last = c
 		f.receiver.Mechanisms([]discovery.Mechanism{{Name: f.path, Source: c}})
 	}
-}
-
-// isTemporary reports whether err is a system error that may end although the file does not change,
-// such as a lack of file descriptors. A missing file is not temporary in this sense, because its
-// creation will be noticed.
-func isTemporary(err error) bool {
-	_, isSyscallErr := errors.AsType[syscall.Errno](err)
-	return isSyscallErr && !errors.Is(err, fs.ErrNotExist)
 }
