@@ -113,7 +113,6 @@ func TestAccepted(t *testing.T) {
 
 // "The gRPC client must in general ignore any fields it does not support" (gRFC A27).
 func TestIgnoredFieldsAreNoted(t *testing.T) {
-	const first = "endpoints[0].lb_endpoints[0]"
 	for _, test := range []struct {
 		cluster *endpointv3.ClusterLoadAssignment
 		want    string

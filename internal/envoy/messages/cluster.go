@@ -89,7 +89,7 @@ type reader struct {
 type priority struct {
 	localities []discovery.Locality
 	weights    uint64
-	names      map[string]int // the index of the locality with each name
+	names      map[string]int // the index of the last locality with each name
 }
 
 // place is an endpoint in a cluster.
@@ -101,7 +101,14 @@ func (p place) String() string {
 
 // locality reads a locality. One without a weight "is skipped" (gRFC A27).
 func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
-	path, name, weight := fmt.Sprintf("endpoints[%d]", i), topology.LocalityName(l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.GetLocality().GetSubZone()), l.GetLoadBalancingWeight()
+	path, weight := fmt.Sprintf("endpoints[%d]", i), l.GetLoadBalancingWeight()
+	read := discovery.Locality{
+		Region:  l.GetLocality().GetRegion(),
+		Zone:    l.GetLocality().GetZone(),
+		SubZone: l.GetLocality().GetSubZone(),
+		Weight:  weight.GetValue(),
+	}
+	name := topology.LocalityName(read.Region, read.Zone, read.SubZone)
 	if weight.GetValue() == 0 {
 		text := "no weight"
 		if weight != nil {
@@ -121,21 +128,14 @@ func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 		p = &priority{names: make(map[string]int)}
 		r.priorities[l.GetPriority()] = p
 	}
-	if first, ok := p.names[name]; ok {
-		r.problems.Add(path+".locality", "locality %q is already in priority %d, as endpoints[%d]", name, l.GetPriority(), first)
-	} else {
-		p.names[name] = i
+	if last, ok := p.names[name]; ok {
+		r.problems.Add(path+".locality", "locality %q is already in priority %d, as endpoints[%d]", name, l.GetPriority(), last)
 	}
+	p.names[name] = i
 	if exceeds(&p.weights, weight.GetValue()) {
 		r.problems.Add(path+".load_balancing_weight", "the weights of the localities of priority %d sum to more than %d", l.GetPriority(), uint64(maxWeight))
 	}
-	read := discovery.Locality{
-		Region:    l.GetLocality().GetRegion(),
-		Zone:      l.GetLocality().GetZone(),
-		SubZone:   l.GetLocality().GetSubZone(),
-		Weight:    weight.GetValue(),
-		Endpoints: make([]discovery.Endpoint, len(l.GetLbEndpoints())),
-	}
+	read.Endpoints = make([]discovery.Endpoint, len(l.GetLbEndpoints()))
 	var sum uint64
 	for j, lb := range l.GetLbEndpoints() {
 		at, weight := place{i, j}, uint32(1) // the default (gRFC A34, "Notes")
@@ -148,9 +148,8 @@ func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 		if exceeds(&sum, weight) {
 			r.problems.Add(at.String()+".load_balancing_weight", "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
 		}
-		e := &read.Endpoints[j]
-		*e = discovery.Endpoint{Addresses: r.addressesOf(at, lb), Weight: weight, Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
-		readHints(lb, e)
+		read.Endpoints[j] = discovery.Endpoint{Addresses: r.addressesOf(at, lb), Weight: weight, Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
+		readHints(lb, &read.Endpoints[j])
 	}
 	p.localities = append(p.localities, read)
 }
