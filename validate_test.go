@@ -27,7 +27,7 @@ func TestValidateReadsFiles(t *testing.T) {
 		{"file://" + write("bad.yaml", bad), "", "bad.yaml:3:75: port_value is 70000"},
 		{"failover:///file://" + filepath.Join(dir, "bad.yaml") + ",a:1", "", "bad.yaml:3:75: port_value is 70000"},
 		{"file://" + filepath.Join(dir, "none.yaml"), "", "none.yaml: no such file"},
-		{"file://" + filepath.Join(dir, "good.yaml") + "?cluster=other", "", "good.yaml: holds the endpoints of cluster \"good\", not of \"other\""},
+		{"file://" + filepath.Join(dir, "good.yaml") + "?cluster=other", "", "good.yaml: cluster \"other\": the file has no such cluster, want one of \"good\""},
 		{"eds:///shop", filepath.Join(dir, "none.json"), "none.json: no such file"},
 		{"eds:///shop", write("half.json", "{"), "half.json (GRPC_XDS_BOOTSTRAP): not the JSON of a bootstrap"},
 		{"eds:///shop", write("b.json", `{"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}]}`), ""},

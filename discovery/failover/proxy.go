@@ -32,7 +32,7 @@ func (f proxyFunc) usesProxy(address string) (bool, error) {
 //	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
 //	                                               too, otherwise its name
 //
-// In the last case, directReceiver handles the answers, because NO_PROXY rarely lists the addresses
+// In the last case, direct decides for each answer, because NO_PROXY rarely lists the addresses
 // of a name. In the first and the last case, route returns the name, as host:port.
 func (s source) route() (address string, byProxy bool, err error) {
 	if s.hasDialer || s.target.URL.Scheme != "dns" || s.options.customResolver("dns") != nil {
@@ -58,24 +58,18 @@ func (s source) route() (address string, byProxy bool, err error) {
 	return "", false, err
 }
 
-// directReceiver receives the answers for an entry whose name is in NO_PROXY, on a channel that
-// uses a proxy. If gRPC would dial one of the addresses through the proxy, directReceiver replaces
-// the endpoints by the name itself, which gRPC dials directly.
-type directReceiver struct {
-	receiver *discovery.Receiver
-	address  string
-	proxy    proxyFunc
-}
-
-func (d directReceiver) update(a discovery.Answer) error {
-	for _, endpoint := range a.Resolved {
+// direct returns the answer for an entry whose name is in NO_PROXY, on a channel that uses a proxy. If
+// gRPC would dial one of the addresses that were found through the proxy, the answer is the name
+// itself, which gRPC dials directly.
+func (f proxyFunc) direct(found discovery.Answer, name string) discovery.Answer {
+	for _, endpoint := range found.Resolved {
 		for _, address := range endpoint.Addresses {
-			if usesProxy, err := d.proxy.usesProxy(address.Addr); err == nil && usesProxy {
-				return d.receiver.Update(answerWith(d.address))
+			if usesProxy, err := f.usesProxy(address.Addr); err == nil && usesProxy {
+				return answerWith(name)
 			}
 		}
 	}
-	return d.receiver.Update(a)
+	return found
 }
 
 func answerWith(address string) discovery.Answer {

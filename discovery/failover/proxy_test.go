@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
@@ -92,7 +91,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-func TestDirectReceiver(t *testing.T) {
+func TestDirect(t *testing.T) {
 	endpoints := []resolver.Endpoint{
 		{Addresses: []resolver.Address{{Addr: "10.0.0.1:443"}}},
 		{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}},
@@ -110,26 +109,14 @@ func TestDirectReceiver(t *testing.T) {
 			o = discovery.OwnOptions(t, o)
 			return nil, nil
 		}, withProxy(test.noProxy...)).OverrideAuthority(mustParseTarget("failover:///a.corp"))
-		got := &addressRecorder{}
-		if err := (directReceiver{flat.Receiver(got), "a.corp:443", o.proxy}).update(discovery.Answer{Resolved: endpoints}); err != nil {
-			t.Fatal(err)
+		var got []string
+		for _, e := range o.proxy.direct(discovery.Answer{Resolved: endpoints}, "a.corp:443").Resolved {
+			got = append(got, e.Addresses[0].Addr)
 		}
-		if strings.Join(got.addresses, " ") != test.want {
-			t.Errorf("NO_PROXY %q: %q, want %s", test.noProxy, got.addresses, test.want)
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("NO_PROXY %q: %q, want %s", test.noProxy, got, test.want)
 		}
 	}
-}
-
-type addressRecorder struct {
-	discovery.Receiver
-	addresses []string
-}
-
-func (a *addressRecorder) Update(answer discovery.Answer) error {
-	for _, e := range answer.Resolved {
-		a.addresses = append(a.addresses, e.Addresses[0].Addr)
-	}
-	return nil
 }
 
 func TestProxiedEntriesAnswerImmediately(t *testing.T) {

@@ -113,7 +113,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 		_ = r.Update(answerWith(address))
 		return discovery.Started{}, nil
 	case address != "":
-		r = r.With(discovery.Hooks{Update: directReceiver{r, address, s.options.proxy}.update})
+		to := r
+		r = r.With(discovery.Hooks{Update: func(a discovery.Answer) error { return to.Update(s.options.proxy.direct(a, address)) }})
 	}
 	return s.Source.Start(r)
 }

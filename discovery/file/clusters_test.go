@@ -110,7 +110,7 @@ func TestInvalidClusterList(t *testing.T) {
 	}
 	path := newPath(t)
 	write(t, path, "cluster_name: x\n"+onePort(1))
-	if got, want := watchCluster(t, path, "y").nextError(t), `holds the endpoints of cluster "x", not of "y"`; !strings.Contains(got, want) {
+	if got, want := watchCluster(t, path, "y").nextError(t), `cluster "y": the file has no such cluster, want one of "x"`; !strings.Contains(got, want) {
 		t.Errorf("%s, want %q", got, want)
 	}
 	if got := watchCluster(t, path, "x").next(t); got != stateOf(1) {

@@ -5,10 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
-	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // Some file systems round modification times to two seconds. A file that was read during a write
@@ -17,7 +13,6 @@ import (
 func TestWriteWithUnchangedModTime(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
-		polled := given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 		written := time.Now()
 		writeAt := func(content string) {
 			write(t, path, content)
@@ -26,7 +21,7 @@ func TestWriteWithUnchangedModTime(t *testing.T) {
 			}
 		}
 		writeAt(onePort(1))
-		c := watchFile(t, path, polled)
+		c := watchFile(t, path)
 		c.expect(t, 1)
 		time.Sleep(1500 * time.Millisecond)
 		writeAt(onePort(2))

@@ -5,11 +5,8 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
-// The source polls the file, because the notifications of the operating system do not work in a
-// synctest bubble.
 func TestSourceContract(t *testing.T) {
 	t.Parallel()
 	for about, content := range map[string]string{
@@ -23,7 +20,7 @@ func TestSourceContract(t *testing.T) {
 				write(t, path, content)
 			}
 			sourcetest.Run(t, func(*testing.T) discovery.Source {
-				return &source{watched: watched{path, filewatch.Options{PollOnly: true}}}
+				return &source{watched: watched{path}}
 			})
 		})
 	}

@@ -66,8 +66,8 @@
 // A file that is larger than 16 MiB or contains mistakes is rejected. The line and column of each
 // mistake are logged once. The last good endpoints stay in use, and they are kept for up to an hour
 // while a channel is idle. If there are no such endpoints, calls fail with the error. An existing
-// file that cannot be read, for example because too many files are open, is retried with gRPC's
-// backoff.
+// file that cannot be read, for example because too many files are open, is tried again every half
+// second.
 //
 // A file or a cluster that lists no endpoint is rejected, too, because it is usually a mistake of the
 // program that writes the file. In a list, this concerns only the empty cluster. To take all

@@ -53,7 +53,7 @@ func TestSlowWrite(t *testing.T) {
 			path, initial := newPath(t), blockStyle("1", "2", "3", "4")
 			synctest.Test(t, func(t *testing.T) {
 				write(t, path, initial)
-				c := watchFile(t, path, pollOnly)
+				c := watchFile(t, path)
 				sleep(3 * time.Second)
 				if len(c.states) != 1 {
 					t.Fatalf("%d states for the first content", len(c.states))
@@ -76,7 +76,7 @@ func TestSlowWrite(t *testing.T) {
 func TestSlowWriteOfNewFile(t *testing.T) {
 	path, content := newPath(t), blockStyle("8443")
 	synctest.Test(t, func(t *testing.T) {
-		c := watchFile(t, path, pollOnly)
+		c := watchFile(t, path)
 		sleep(time.Second)
 		<-c.errors
 		writeSlowly(t, path, 1500*time.Millisecond, content[:len(content)-2], "3\n")
@@ -92,7 +92,7 @@ func TestConstantlyChangingFile(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		write(t, path, onePort(1))
-		c := watchFile(t, path, pollOnly)
+		c := watchFile(t, path)
 		for i := range 200 {
 			modTime := time.Now().Add(time.Duration(i) * time.Second)
 			if err := os.Chtimes(path, modTime, modTime); err != nil {
@@ -134,7 +134,7 @@ func TestDirectoryReplacedDuringWrite(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		write(t, path, onePort(1))
-		c := watchFile(t, path, pollOnly)
+		c := watchFile(t, path)
 		c.expect(t, 1)
 		sleep(3 * time.Second)
 		const half = 40

@@ -14,9 +14,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/discovery"
 	resolving "github.com/understudy-lb/understudy/internal/channel/join"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -185,10 +183,6 @@ func newPath(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
-
-// pollOnly makes the source poll its file, because the notifications of the operating system do not
-// work in a synctest bubble.
-var pollOnly = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
 func sleep(d time.Duration) {
 	time.Sleep(d)

@@ -12,10 +12,10 @@ func TestChannelOpenedAfterIdenticalEdit(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		writeOld(t, path, onePort(1))
-		watchFile(t, path, pollOnly).expect(t, 1)
+		watchFile(t, path).expect(t, 1)
 		sleep(time.Minute)
 		write(t, path, onePort(1))
-		channel := watchFile(t, path, pollOnly)
+		channel := watchFile(t, path)
 		sleep(1100 * time.Millisecond)
 		if len(channel.states) != 1 {
 			t.Fatalf("%d states 1.1 s after an edit that changed nothing, want 1", len(channel.states))

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"syscall"
 	"time"
 
@@ -15,12 +14,9 @@ import (
 )
 
 // watched identifies a file. It is the source of the file's readings, which all channels that use
-// the file share. If each of 1,000 channels watched the file itself, checking it twice a second
-// would take almost 5% of a core, and each copy of the content would take megabytes.
-type watched struct {
-	path    string
-	options filewatch.Options
-}
+// the file share. If each of 1,000 channels watched the file itself, checking it often
+// would take much of a core, and each copy of the content would take megabytes.
+type watched struct{ path string }
 
 // content is what a file contains, or the reason why it cannot be used. It is a Source only in order
 // to pass through discovery.Shared.
@@ -51,12 +47,7 @@ type fileReader struct {
 
 // run reads the file immediately, and again whenever it may have changed.
 func (f *fileReader) run(ctx context.Context) {
-	w := filewatch.New(f.options, f.path)
-	defer w.Close()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ok := true; ok; ok = w.Wait(ctx.Done(), timer.C) {
-		timer.Stop()
+	for {
 		due, err := f.file.Look()
 		if err != nil {
 			logger.Warning(Scheme + ": " + err.Error())
@@ -67,8 +58,10 @@ func (f *fileReader) run(ctx context.Context) {
 		if due {
 			f.read()
 		}
-		if next := f.file.Next(); !next.IsZero() {
-			timer.Reset(time.Until(next))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(f.file.Next()):
 		}
 	}
 }
@@ -77,7 +70,7 @@ func (f *fileReader) run(ctx context.Context) {
 func (f *fileReader) read() {
 	data, err := clusterfile.Read(f.path)
 	if err != nil {
-		if isTemporary(err) {
+		if _, isSystem := errors.AsType[syscall.Errno](err); isSystem { // it may end although the file does not change
 			f.file.Failed()
 		}
 		if f.last == nil || f.last.err == nil || f.last.err.Error() != err.Error() {
@@ -101,12 +94,4 @@ func (f *fileReader) publish(c *content) {
 		f.last = c
 		f.receiver.Mechanisms([]discovery.Mechanism{{Name: f.path, Source: c}})
 	}
-}
-
-// isTemporary reports whether err is a system error that may end although the file does not change,
-// such as a lack of file descriptors. A missing file is not temporary in this sense, because its
-// creation will be noticed.
-func isTemporary(err error) bool {
-	_, isSyscallErr := errors.AsType[syscall.Errno](err)
-	return isSyscallErr && !errors.Is(err, fs.ErrNotExist)
 }

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 
@@ -12,7 +13,6 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -34,7 +34,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if cluster != "" {
 		name = cluster
 	}
-	return []discovery.Mechanism{{Source: &source{watched{path, discovery.OwnOptions(t, filewatch.Options{})}, cluster, t}, Authority: xnet.EncodeAuthority(name)}}, nil
+	return []discovery.Mechanism{{Source: &source{watched{path}, cluster, t}, Authority: xnet.EncodeAuthority(name)}}, nil
 }
 
 func pathOf(target resolver.Target) (string, error) {
@@ -87,18 +87,18 @@ func (u *user) update(list []discovery.Mechanism) {
 		u.receiver.Fail(c.err)
 		return
 	}
-	cluster, err := c.doc.Choose(u.cluster)
+	name, err := c.doc.Choose(u.cluster)
+	known := c.doc.Find(name)
+	if err == nil && c.doc.Clusters == nil {
+		err = cmp.Or(known.Err, known.NoEndpoints)
+	}
 	switch {
 	case err != nil:
 		u.receiver.Fail(err)
 	case c.doc.Clusters != nil:
-		u.sendMechanisms(c.doc, cluster)
+		u.sendMechanisms(c.doc, name)
 	default:
-		answer, err := c.doc.Answer()
-		if err != nil {
-			u.receiver.Fail(err)
-			return
-		}
+		answer := known.Cluster.Answer
 		answer.Version = c.version
 		_ = u.receiver.Update(answer) // no error handling is needed, because the next edit is read anyway
 	}
@@ -125,9 +125,6 @@ func (s *source) Check(read bool) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := doc.Choose(s.cluster)
-	if err == nil && doc.Clusters != nil {
-		err = doc.Check(cluster)
-	}
+	_, err = doc.Choose(s.cluster)
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
@@ -38,7 +37,7 @@ func TestEditWhileFilesCannotBeOpened(t *testing.T) {
 		path := newPath(t)
 		synctest.Test(t, func(t *testing.T) {
 			write(t, path, onePort(1))
-			c := watchFile(t, path, pollOnly)
+			c := watchFile(t, path)
 			c.expect(t, 1)
 			write(t, path+".new", onePort(2))
 			restore := limitFiles(t)
@@ -64,7 +63,7 @@ func TestFileThatCannotBeOpenedAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		write(t, path, onePort(1))
 		restore := limitFiles(t)
-		c := watchFile(t, path, pollOnly)
+		c := watchFile(t, path)
 		if got, want := c.nextError(t), "file: "+path+": too many open files"; got != want {
 			t.Fatalf("error %q, want %q", got, want)
 		}
@@ -91,7 +90,7 @@ func TestFailureToOpenIsReportedOnce(t *testing.T) {
 		write(t, path, onePort(1))
 		restore := limitFiles(t)
 		receiver := &failureCounter{answerChan: make(answerChan, 1)}
-		w, err := (&source{watched: watched{path, filewatch.Options{PollOnly: true}}}).Start(flat.Receiver(receiver))
+		w, err := (&source{watched: watched{path}}).Start(flat.Receiver(receiver))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -233,7 +233,6 @@ var allowedModules = []string{
 	"github.com/cespare/xxhash/v2",
 	"github.com/envoyproxy/go-control-plane/envoy",
 	"github.com/envoyproxy/protoc-gen-validate",
-	"github.com/fsnotify/fsnotify",
 	"github.com/planetscale/vtprotobuf",
 	"go.yaml.in/yaml/v4",
 	"golang.org/x/net",

@@ -196,12 +196,8 @@ func (r *reader) readOutlierDetection() {
 func (r *reader) readHost() {
 	const path = "load_assignment"
 	localities := r.message.GetLoadAssignment().GetEndpoints()
-	if len(localities) != 1 {
-		r.problems.Add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
-		return
-	}
-	if n := len(localities[0].GetLbEndpoints()); n != 1 {
-		r.problems.Add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
+	if len(localities) != 1 || len(localities[0].GetLbEndpoints()) != 1 {
+		r.problems.Add(path, "a LOGICAL_DNS cluster needs one locality with one endpoint")
 		return
 	}
 	const addressPath = path + ".endpoints[0].lb_endpoints[0].endpoint.address"

@@ -151,34 +151,6 @@ func TestNewAnswerDoesNotWaitForBackoff(t *testing.T) {
 	})
 }
 
-// After ResolveNow, an answer must be sent even if it has not changed, because the channel may have
-// rejected the last one.
-func TestResolveNowSendsUnchangedAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, name := &countingReceiver{}, newLookups(2)
-		w, err := newStrictSource(t, 1, name).Start(flat.Receiver(r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
-		round := func(want int) {
-			t.Helper()
-			r.reset(nil)
-			for i, n := range name {
-				_ = n.succeed(fmt.Sprintf("10.0.0.%d:1", i))
-			}
-			if r.updates != want {
-				t.Errorf("%d updates, want %d", r.updates, want)
-			}
-		}
-		round(1)
-		round(0)
-		w.ResolveNow()
-		round(1)
-		round(0)
-	})
-}
-
 // If the weights of a locality sum to more than the limit, all of them must be scaled down.
 func TestLargeWeightsAreScaledDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

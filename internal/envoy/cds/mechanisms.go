@@ -105,15 +105,15 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 	case LogicalDNS:
 		return m.dns(c.Host)
 	}
-	// When another cluster is edited, the key and therefore the source stay the same, so the names are
-	// not looked up again.
+	// An edited cluster gets a new source. When another cluster is edited, the key and therefore the
+	// source stay the same, so the names are not looked up again.
 	return m.reuse(fmt.Sprintf("%d %q %s", c.Kind, c.Name, c.Answer.Identity), topology.Size(&c.Answer), func() (discovery.Source, error) {
 		if c.Kind == StrictDNS {
 			if s := newStrict(c, m.dns); len(s.hosts) > 0 {
 				return s, nil
 			}
 		}
-		return static(c), nil
+		return reportSource(func(r *discovery.Receiver) { _ = r.Update(c.Answer) }), nil
 	})
 }
 
@@ -161,12 +161,6 @@ func (m *Maker) failing(err error) discovery.Source {
 	return m.reuse("failing "+err.Error(), 1, func() (discovery.Source, error) {
 		return reportSource(func(r *discovery.Receiver) { r.Fail(err) }), nil
 	})
-}
-
-// static returns a source that sends the endpoints of a cluster. They are not sent again, because an
-// edited cluster gets a new source.
-func static(c *Cluster) discovery.Source {
-	return reportSource(func(r *discovery.Receiver) { _ = r.Update(c.Answer) })
 }
 
 // reportSource is a source that makes a single report.

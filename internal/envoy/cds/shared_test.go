@@ -97,7 +97,8 @@ func TestAnotherChannelDoesNotRemoveStoredAddresses(t *testing.T) {
 
 func TestStaticClusterWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, resolversFor(static(parseCluster(t, `{"loadAssignment":{}}`))))
+		list := new(Maker).Mechanisms(&Graph{List: []Mechanism{{Cluster: parseCluster(t, `{"loadAssignment":{}}`)}}})
+		c := open(t, resolversFor(list[0].Source))
 		c.expect(t, "")
 		c.close()
 	})

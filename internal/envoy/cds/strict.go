@@ -22,10 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-var (
-	logger         = grpclog.Component("understudy")
-	errNoAddresses = errors.New("its resolver returned no addresses")
-)
+var logger = grpclog.Component("understudy")
 
 // strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an
 // endpoint with the weight of the name.
@@ -78,10 +75,10 @@ func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	}
 	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, len(s.literals) > 0)}
 	for i, source := range s.sources {
-		p := &nameLookup{w, i}
-		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
+		update, fail := func(a discovery.Answer) error { return w.found(i, a) }, func(err error) { w.failed(i, err) }
+		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: update, Fail: fail}))
 		if err != nil { // the lookups of the other names must go on
-			p.fail(err)
+			fail(err)
 		}
 		w.names = append(w.names, started)
 	}
@@ -112,7 +109,6 @@ type strictSubscription struct {
 
 	events    serial.Serializer // guards the fields below
 	set       *names.Set
-	force     bool // send the next answer even if it has not changed
 	holdTimer serial.Timer
 
 	lastUpdate time.Time
@@ -134,10 +130,7 @@ func (w *strictSubscription) close() {
 	}
 }
 
-// resolveNow looks up all names again. The next answer is sent even if it has not changed, because
-// the channel may have rejected the last one.
 func (w *strictSubscription) resolveNow() {
-	w.events.Run(func() { w.force = true })
 	for _, name := range w.names {
 		if name.ResolveNow != nil {
 			name.ResolveNow()
@@ -145,14 +138,9 @@ func (w *strictSubscription) resolveNow() {
 	}
 }
 
-type nameLookup struct {
-	*strictSubscription
-	index int
-}
-
-// update applies the result of a lookup. A result without addresses counts as a failure, because
+// found applies the result of a lookup. A result without addresses counts as a failure, because
 // gRPC's DNS resolver returns no addresses for a name that does not exist.
-func (p *nameLookup) update(a discovery.Answer) error {
+func (w *strictSubscription) found(i int, a discovery.Answer) error {
 	var addresses []string
 	for _, e := range a.Resolved {
 		for _, address := range e.Addresses {
@@ -160,22 +148,22 @@ func (p *nameLookup) update(a discovery.Answer) error {
 		}
 	}
 	if len(addresses) == 0 {
-		p.fail(errNoAddresses)
-		return errNoAddresses
+		err := errors.New("its resolver returned no addresses")
+		w.failed(i, err)
+		return err
 	}
-	p.events.Run(func() {
-		if p.set.Found(p.index, addresses) || p.force {
-			p.publish()
+	w.events.Run(func() {
+		if w.set.Found(i, addresses) {
+			w.publish()
 		}
 	})
 	return nil
 }
 
-func (p *nameLookup) fail(err error) {
-	err = join.Stable(err)
-	p.events.Run(func() {
-		if p.set.Failed(p.index, err, time.Now()) || p.force {
-			p.publish()
+func (w *strictSubscription) failed(i int, err error) {
+	w.events.Run(func() {
+		if w.set.Failed(i, join.Stable(err), time.Now()) {
+			w.publish()
 		}
 	})
 }
@@ -193,11 +181,10 @@ func (w *strictSubscription) publish() {
 	if w.closed.Load() || !w.set.Ready() {
 		return
 	}
-	if n := len(w.hosts); n > fewNames {
-		if wait := time.Until(w.lastUpdate.Add(time.Duration(n) * pausePerName)); wait > 0 {
-			w.paceTimer.Start(&w.events, wait, w.publish) // also if the timer runs: it may be the longer backoff
-			return
-		}
+	wait := time.Until(w.lastUpdate.Add(time.Duration(len(w.hosts)) * pausePerName))
+	if len(w.hosts) > fewNames && wait > 0 {
+		w.paceTimer.Start(&w.events, wait, w.publish) // also if the timer runs: it may be the longer backoff
+		return
 	}
 	w.lastUpdate = time.Now()
 	w.paceTimer.Stop()
@@ -216,7 +203,6 @@ func (w *strictSubscription) publish() {
 	}
 	w.lastLogged = flaws
 	answer.Names = known
-	w.force = false
 	if w.receiver.Update(answer) == nil {
 		w.rejections = 0
 		return
@@ -276,16 +262,14 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 // limitWeights scales down the weights of a locality if their sum exceeds the limit. This can
 // happen because each address of a name has the name's weight.
 func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
-	var sum uint64
+	var sum float64
 	for _, e := range list {
-		sum += uint64(max(e.Weight, 1))
+		sum += float64(max(e.Weight, 1))
 	}
-	if sum <= math.MaxUint32 {
-		return list
-	}
-	divisor := sum/(math.MaxUint32-uint64(len(list))) + 1 // leaves room to raise each weight to at least 1
-	for i := range list {
-		list[i].Weight = uint32(max(uint64(list[i].Weight)/divisor, 1))
+	if scale := (math.MaxUint32 - float64(len(list))) / sum; scale < 1 { // leaves room to raise each weight to at least 1
+		for i := range list {
+			list[i].Weight = max(uint32(float64(list[i].Weight)*scale), 1)
+		}
 	}
 	return list
 }

@@ -14,7 +14,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/text/printable"
@@ -140,39 +139,22 @@ type reference struct{ parent, child string }
 // Names returns the names of the clusters, in the order of the file.
 func (d *Document) Names() []string { return d.names }
 
-// Answer returns the answer of a file without a list of clusters, or what is wrong with it.
-func (d *Document) Answer() (discovery.Answer, error) {
-	c := d.clusters[d.names[0]]
-	if c.Cluster == nil {
-		return discovery.Answer{}, c.Err
-	}
-	return c.Cluster.Answer, c.NoEndpoints
-}
-
 // Choose returns the name of the cluster to use. requested is the cluster that the target names, or
 // "" if it names none.
 func (d *Document) Choose(requested string) (string, error) {
-	switch {
-	case d.Clusters == nil && requested != "" && requested != d.names[0]:
-		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, not of %s", d.path, printable.Quote(d.names[0]), printable.Quote(requested))
-	case d.Clusters == nil || requested != "":
-		return requested, nil
-	case len(d.names) == 1:
+	switch _, ok := d.clusters[requested]; {
+	case requested == "" && len(d.names) == 1:
 		return d.names[0], nil
+	case requested == "":
+		return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.names), d.quotedNames(), printable.Line(url.QueryEscape(d.names[0]), maxShown))
+	case !ok:
+		return "", fmt.Errorf("%s: cluster %s: %w", d.path, printable.Quote(requested), d.Find(requested).Err)
 	}
-	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.names), d.quotedNames(), printable.Line(url.QueryEscape(d.names[0]), maxShown))
+	return requested, nil
 }
 
 func (d *Document) quotedNames() string {
-	const limit = 10
-	var names []string
-	for _, name := range d.names[:min(len(d.names), limit)] {
-		names = append(names, printable.Quote(name))
-	}
-	if len(d.names) > limit {
-		names = append(names, "…")
-	}
-	return strings.Join(names, ", ")
+	return printable.Line(`"`+strings.Join(d.names, `", "`)+`"`, 5*maxShown)
 }
 
 // Find returns the state of a cluster. All callers share the result.
@@ -183,26 +165,13 @@ func (d *Document) Find(name string) cds.Known {
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
 
-// Check returns why a cluster cannot be used, or nil.
-func (d *Document) Check(name string) error {
-	if known := d.Find(name); known.Err != nil {
-		return fmt.Errorf("%s: cluster %s: %w", d.path, printable.Quote(name), known.Err)
-	}
-	return nil
-}
-
-// Resolve returns the discovery mechanisms of a cluster, whose errors have positions, and notes
+// Resolve returns the discovery mechanisms of a cluster of the file, whose errors have positions, and notes
 // about the fields of its clusters that have no effect, or nil.
 func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 	g = cds.Resolve(name, d.Find)
 	for i, e := range g.List {
-		at, ok := d.references[reference{e.Parent, e.Name}]
-		switch {
-		case e.Err == nil || d.clusters[e.Name].Err != nil:
-		case ok:
+		if at, ok := d.references[reference{e.Parent, e.Name}]; ok && e.Err != nil && d.clusters[e.Name].Err == nil {
 			g.List[i].Err = fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
-		default:
-			g.List[i].Err = fmt.Errorf("%s: %w", d.path, e.Err)
 		}
 	}
 	var all messages.Invalid

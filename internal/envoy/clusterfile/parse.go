@@ -107,13 +107,14 @@ func setDefaults(cluster *endpointv3.ClusterLoadAssignment, name string) {
 
 func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) (known cds.Known) {
 	read, err := cds.Read(c)
-	if err != nil {
-		return cds.Known{Err: d.located(r, "", err)}
+	if invalid, ok := errors.AsType[*messages.Invalid](err); ok {
+		d.locateAll(r, "", invalid.Problems)
+		return cds.Known{Err: invalid.Err()}
 	}
-	_ = d.located(r, "", &messages.Invalid{Problems: read.Notes})
+	d.locateAll(r, "", read.Notes)
 	known.Cluster = read
 	if read.Assignment != nil {
-		_ = d.located(r, "load_assignment", &messages.Invalid{Problems: read.AnswerNotes})
+		d.locateAll(r, "load_assignment", read.AnswerNotes)
 		read.Answer.Notes = messages.Texts(read.AnswerNotes)
 		known.NoEndpoints = d.checkNotEmpty(r, read.Assignment)
 	}
@@ -124,10 +125,8 @@ func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) (known cds.Known
 // generates such a file has usually lost the list. A management server may send an empty assignment,
 // because EDS defines it; a file needs none, because its endpoints can be DRAINING.
 func (d *decoder) checkNotEmpty(r resource, a *endpointv3.ClusterLoadAssignment) error {
-	for _, locality := range a.GetEndpoints() {
-		if len(locality.GetLbEndpoints()) > 0 {
-			return nil
-		}
+	if slices.ContainsFunc(a.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool { return len(l.GetLbEndpoints()) > 0 }) {
+		return nil
 	}
 	var empty messages.Invalid
 	empty.AddAt(d.locate(r, "load_assignment.endpoints"), "no endpoint is listed, want at least one (to take all out of use, set their health_status to DRAINING)")
@@ -177,15 +176,9 @@ func (d *decoder) locate(r resource, path string) messages.Position {
 	return d.positionOf(found)
 }
 
-// located adds positions to the problems of an *messages.Invalid, whose paths are relative to the
-// given one in a cluster.
-func (d *decoder) located(r resource, path string, err error) error {
-	invalid, ok := errors.AsType[*messages.Invalid](err)
-	if !ok {
-		return err
+// locateAll adds positions to problems, whose paths are relative to the given one in a cluster.
+func (d *decoder) locateAll(r resource, path string, problems []messages.Problem) {
+	for i, p := range problems {
+		problems[i].At = d.locate(r, p.Within(path).Path)
 	}
-	for i, p := range invalid.Problems {
-		invalid.Problems[i].At = d.locate(r, p.Within(path).Path)
-	}
-	return invalid.Err()
 }

@@ -20,14 +20,6 @@ var (
 	responseFields = (&discoveryv3.DiscoveryResponse{}).ProtoReflect().Descriptor()
 )
 
-// foreignKeys has, for each key of a file that contains clusters among much else, the part of the
-// file that we read.
-var foreignKeys = map[string]string{
-	"static_resources": `static_resources is part of a bootstrap of Envoy: want the list under static_resources.clusters, in a file of its own that begins with "clusters:"`,
-	"configs": `configs is a config_dump of Envoy: want a list of what it has under "cluster:" (in static_clusters and dynamic_active_clusters), in a file of its own that begins with "clusters:", ` +
-		`or of what it has under "endpoint_config:", in one that begins with "resources:"`,
-}
-
 // resource is a Cluster, or the load_assignment of a STATIC one.
 type resource struct {
 	node         *yaml.Node
@@ -45,9 +37,9 @@ func (d *decoder) unwrap(root *yaml.Node) {
 		d.add(root, `want a mapping, got a list: clusters go under "clusters:", and resources that each have an "@type" under "resources:"`)
 		return
 	}
-	for name, text := range foreignKeys {
+	for _, name := range []string{"static_resources", "configs"} {
 		if key, _ := entry(root, name); key != nil {
-			d.add(key, "%s", text)
+			d.add(key, `%s is part of a bootstrap or of a config_dump of Envoy: want a list of its clusters, in a file of its own that begins with "clusters:"`, name)
 			return
 		}
 	}

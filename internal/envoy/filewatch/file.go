@@ -1,3 +1,5 @@
+// Package filewatch decides when to read a file that may change. The file source and
+// "understudy serve" use it.
 package filewatch
 
 import (
@@ -9,6 +11,9 @@ import (
 )
 
 const (
+	// Interval is how often to look for changes. We do not use the notifications of the system: it sends
+	// none for mounts and some file systems, and a changed file must wait anyway.
+	Interval = 250 * time.Millisecond
 	// pause is how long a file must stay unchanged before it is read, because it may be half-written
 	// (docs/waits.md).
 	pause = 500 * time.Millisecond
@@ -29,7 +34,6 @@ const (
 // concurrent use.
 type File struct {
 	path            string
-	looked          bool
 	seen            fs.FileInfo // nil if the file did not exist at the last Look
 	since           time.Time   // estimated time of the last change
 	size            int64       // the size at the last time when the file seemed complete; at first, the initial size
@@ -39,17 +43,17 @@ type File struct {
 }
 
 // NewFile returns a File for path, which need not exist. The file is due once it seems complete.
-func NewFile(path string) *File { return &File{path: path} }
+func NewFile(path string) *File { return &File{path: path, due: time.Now()} }
 
 // Look reports whether the file should be read now. The error says that the file has been changing
 // for longer than unfinishedLimit; Look returns it at most once an hour.
 func (f *File) Look() (due bool, err error) {
 	now := time.Now()
-	info := stat(f.path)
-	if !f.looked || differ(f.seen, info) {
+	info, _ := os.Stat(f.path) // nil if there is none
+	if differ(f.seen, info) {
 		f.changed(info, now)
 	}
-	f.looked, f.seen = true, info
+	f.seen = info
 	if f.due.IsZero() || now.Before(f.due) {
 		return false, nil
 	}
@@ -66,7 +70,7 @@ func (f *File) Look() (due bool, err error) {
 
 func (f *File) changed(info fs.FileInfo, now time.Time) {
 	f.due, f.since = now, now
-	f.readTwice = f.looked || info == nil || now.Sub(info.ModTime()) < reliableAge
+	f.readTwice = f.seen != nil || now.Sub(info.ModTime()) < reliableAge
 	if info != nil && (f.seen == nil || !os.SameFile(f.seen, info)) {
 		f.size = info.Size()
 		if age := now.Sub(info.ModTime()); age > 0 {
@@ -112,9 +116,13 @@ func (f *File) checkUnfinished(now time.Time) error {
 	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
 }
 
-// Next returns the time at which Look must be called even if the Watcher notices no change. It
-// returns the zero time if no such call is needed.
-func (f *File) Next() time.Time { return f.due }
+// Next returns how long to wait before the next Look.
+func (f *File) Next() time.Duration {
+	if f.due.IsZero() {
+		return Interval
+	}
+	return min(Interval, time.Until(f.due))
+}
 
 // Again makes the file due at the next Look at which it seems complete.
 func (f *File) Again() { f.due = time.Now() }
@@ -125,7 +133,7 @@ func (f *File) Failed() { f.due = time.Now().Add(pause) }
 // Read records that the file was read. If the file has changed since Look, Read returns false,
 // because the content may be a mixture of two versions. The file must then be read again.
 func (f *File) Read() bool {
-	if differ(f.seen, stat(f.path)) {
+	if info, _ := os.Stat(f.path); differ(f.seen, info) {
 		f.Again()
 		return false
 	}
@@ -133,14 +141,6 @@ func (f *File) Read() bool {
 		f.readTwice, f.due = false, time.Now().Add(clockResolution)
 	}
 	return true
-}
-
-func stat(path string) fs.FileInfo {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
 }
 
 // differ reports whether a file seems to have changed between two calls of os.Stat. An argument is

@@ -28,11 +28,7 @@ func Dial(address *corev3.Address) (target string, problems Invalid) {
 	case *corev3.Address_EnvoyInternalAddress:
 		problems.Add("", "envoy_internal_address is not supported, want socket_address or pipe")
 	default:
-		if address == nil {
-			problems.Add("", "address is missing")
-		} else {
-			problems.Add("", "neither socket_address nor pipe is given")
-		}
+		problems.Add("", "neither socket_address nor pipe is given")
 	}
 	return "", problems
 }

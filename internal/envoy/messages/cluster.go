@@ -51,21 +51,24 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 			r.priorities[p-1] = new(priority) // prevents another report of this gap
 		}
 	}
+	var drops []discovery.Drop // in the order in which they apply
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
-		path := fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i)
-		if d := drop.GetDropPercentage().GetDenominator(); perMillion[d] == 0 {
-			r.problems.Add(path+".denominator", "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
+		given := drop.GetDropPercentage()
+		unit := perMillion[given.GetDenominator()]
+		if unit == 0 {
+			r.problems.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", given.GetDenominator())
 		}
-		if rate := dropRate(drop); rate > lbconfig.Million {
-			r.notes.Add(path, "category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
-		}
+		drops = append(drops, discovery.Drop{Category: drop.GetCategory(), PerMillion: uint32(min(uint64(given.GetNumerator())*unit, lbconfig.Million))})
 	}
 	if err := r.problems.Err(); err != nil {
 		return discovery.Answer{}, nil, err
 	}
 	r.notes.AddUnused("policy", cluster.GetPolicy(), "drop_overloads")
 	r.notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy") // as gRFC A27 has it
-	a := discovery.Answer{Notes: Texts(r.notes.Problems), Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true, Drops: Drops(cluster)}
+	a := discovery.Answer{Notes: Texts(r.notes.Problems), Service: cluster.GetClusterName(), Empty: true, Drops: drops}
+	if encoded, err := (proto.MarshalOptions{Deterministic: true}).Marshal(cluster); err == nil {
+		a.Identity = fmt.Sprintf("%x", sha256.Sum256(encoded))
+	}
 	for p := range uint32(len(r.priorities)) {
 		a.Priorities = append(a.Priorities, discovery.Priority{Localities: r.priorities[p].localities})
 	}
@@ -86,7 +89,7 @@ type reader struct {
 type priority struct {
 	localities []discovery.Locality
 	weights    uint64
-	names      map[string]int // the index of the locality with each name
+	names      map[string]int // the index of the last locality with each name
 }
 
 // place is an endpoint in a cluster.
@@ -98,7 +101,14 @@ func (p place) String() string {
 
 // locality reads a locality. One without a weight "is skipped" (gRFC A27).
 func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
-	path, name, weight := fmt.Sprintf("endpoints[%d]", i), LocalityName(l.GetLocality()), l.GetLoadBalancingWeight()
+	path, weight := fmt.Sprintf("endpoints[%d]", i), l.GetLoadBalancingWeight()
+	read := discovery.Locality{
+		Region:  l.GetLocality().GetRegion(),
+		Zone:    l.GetLocality().GetZone(),
+		SubZone: l.GetLocality().GetSubZone(),
+		Weight:  weight.GetValue(),
+	}
+	name := topology.LocalityName(read.Region, read.Zone, read.SubZone)
 	if weight.GetValue() == 0 {
 		text := "no weight"
 		if weight != nil {
@@ -118,33 +128,28 @@ func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 		p = &priority{names: make(map[string]int)}
 		r.priorities[l.GetPriority()] = p
 	}
-	if first, ok := p.names[name]; ok {
-		r.problems.Add(path+".locality", "locality %q is already in priority %d, as endpoints[%d]", name, l.GetPriority(), first)
-	} else {
-		p.names[name] = i
+	if last, ok := p.names[name]; ok {
+		r.problems.Add(path+".locality", "locality %q is already in priority %d, as endpoints[%d]", name, l.GetPriority(), last)
 	}
+	p.names[name] = i
 	if exceeds(&p.weights, weight.GetValue()) {
 		r.problems.Add(path+".load_balancing_weight", "the weights of the localities of priority %d sum to more than %d", l.GetPriority(), uint64(maxWeight))
 	}
-	read := discovery.Locality{
-		Region:    l.GetLocality().GetRegion(),
-		Zone:      l.GetLocality().GetZone(),
-		SubZone:   l.GetLocality().GetSubZone(),
-		Weight:    weight.GetValue(),
-		Endpoints: make([]discovery.Endpoint, len(l.GetLbEndpoints())),
-	}
+	read.Endpoints = make([]discovery.Endpoint, len(l.GetLbEndpoints()))
 	var sum uint64
 	for j, lb := range l.GetLbEndpoints() {
-		at := place{i, j}
-		if w := lb.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
+		at, weight := place{i, j}, uint32(1) // the default (gRFC A34, "Notes")
+		if w := lb.GetLoadBalancingWeight(); w != nil {
+			weight = w.GetValue()
+		}
+		if weight == 0 {
 			r.problems.Add(at.String()+".load_balancing_weight", "weight is 0, want at least 1 (or no weight, which counts as 1); to give an endpoint no calls, set its health_status to DRAINING")
 		}
-		if exceeds(&sum, Weight(lb)) {
+		if exceeds(&sum, weight) {
 			r.problems.Add(at.String()+".load_balancing_weight", "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
 		}
-		e := &read.Endpoints[j]
-		*e = discovery.Endpoint{Addresses: r.addressesOf(at, lb), Weight: Weight(lb), Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
-		readHints(lb, e)
+		read.Endpoints[j] = discovery.Endpoint{Addresses: r.addressesOf(at, lb), Weight: weight, Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
+		readHints(lb, &read.Endpoints[j])
 	}
 	p.localities = append(p.localities, read)
 }
@@ -156,46 +161,36 @@ func exceeds(sum *uint64, weight uint32) bool {
 	return before <= maxWeight && *sum > maxWeight
 }
 
-// addressesOf returns the addresses of an endpoint. If the endpoint is unhealthy, it only checks for
+// addressesOf returns the addresses of an endpoint. Only UNKNOWN and HEALTHY endpoints may receive
+// calls (gRFC A27). Of the others, it returns valid addresses and reports only
 // duplicates.
 func (r *reader) addressesOf(at place, lb *endpointv3.LbEndpoint) (targets []string) {
+	isHealthy := lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
 	if lb.GetEndpoint() == nil {
-		if Healthy(lb) {
+		if isHealthy {
 			r.problems.Add(at.String(), "endpoint is missing (endpoint_name is not supported)")
 		}
 		return nil
 	}
-	if p := lb.GetEndpoint().GetAddress().GetSocketAddress().GetProtocol(); p != corev3.SocketAddress_TCP && Healthy(lb) {
-		r.notes.Add(at.String()+".endpoint.address.socket_address.protocol", "protocol %v has no effect, TCP is used", p)
+	addresses, paths := []*corev3.Address{lb.GetEndpoint().GetAddress()}, []string{".endpoint.address"}
+	for k, additional := range lb.GetEndpoint().GetAdditionalAddresses() {
+		addresses, paths = append(addresses, additional.GetAddress()), append(paths, fmt.Sprintf(".endpoint.additional_addresses[%d].address", k))
 	}
-	for k, address := range addressesOf(lb) {
-		path := ".endpoint.address"
-		if k > 0 {
-			path = fmt.Sprintf(".endpoint.additional_addresses[%d].address", k-1)
-		}
+	for k, address := range addresses {
 		target, invalid := Dial(address)
 		first, again := r.addresses[target]
 		switch {
-		case target == "" && Healthy(lb):
-			r.problems.Merge(at.String()+path, &invalid)
+		case target == "" && isHealthy:
+			r.problems.Merge(at.String()+paths[k], &invalid)
 		case target == "":
 		case again:
-			r.problems.Add(at.String()+path, "address %s is already in %s", target, first)
+			r.problems.Add(at.String()+paths[k], "address %s is already in %s", target, first)
 		default:
 			r.addresses[target] = at
 			targets = append(targets, target)
 		}
 	}
 	return targets
-}
-
-// identityOf returns a hash of a cluster, or "" if the cluster cannot be encoded.
-func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(cluster)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
 func health(status corev3.HealthStatus) discovery.Health {
@@ -207,63 +202,10 @@ func health(status corev3.HealthStatus) discovery.Health {
 	return discovery.Unhealthy
 }
 
-// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address
-// comes first.
-func Addresses(lb *endpointv3.LbEndpoint) []string {
-	var targets []string
-	for _, address := range addressesOf(lb) {
-		if target, _ := Dial(address); target != "" {
-			targets = append(targets, target)
-		}
-	}
-	return targets
-}
-
-// Healthy reports whether an endpoint may receive calls, because its health is UNKNOWN or HEALTHY
-// (gRFC A27).
-func Healthy(lb *endpointv3.LbEndpoint) bool {
-	return lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
-}
-
-// Drops returns the drops of a cluster, in the order in which they apply.
-func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
-	var drops []discovery.Drop
-	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
-		drops = append(drops, discovery.Drop{Category: drop.GetCategory(), PerMillion: uint32(min(dropRate(drop), lbconfig.Million))})
-	}
-	return drops
-}
-
-// dropRate returns the number of calls in a million to drop. It may exceed a million.
-func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
-	return uint64(drop.GetDropPercentage().GetNumerator()) * perMillion[drop.GetDropPercentage().GetDenominator()]
-}
-
 var perMillion = map[typev3.FractionalPercent_DenominatorType]uint64{
 	typev3.FractionalPercent_HUNDRED:      lbconfig.Million / 100,
 	typev3.FractionalPercent_TEN_THOUSAND: lbconfig.Million / 10_000,
 	typev3.FractionalPercent_MILLION:      1,
-}
-
-// LocalityName returns the name of a locality, which may be nil.
-func LocalityName(l *corev3.Locality) string {
-	return topology.LocalityName(l.GetRegion(), l.GetZone(), l.GetSubZone())
-}
-
-func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
-	addresses := []*corev3.Address{lb.GetEndpoint().GetAddress()}
-	for _, additional := range lb.GetEndpoint().GetAdditionalAddresses() {
-		addresses = append(addresses, additional.GetAddress())
-	}
-	return addresses
-}
-
-// Weight returns the weight of an endpoint. The default is 1 (gRFC A34, "Notes").
-func Weight(lb *endpointv3.LbEndpoint) uint32 {
-	if w := lb.GetLoadBalancingWeight(); w != nil {
-		return w.GetValue()
-	}
-	return 1
 }
 
 // hintsKey is the key in filter_metadata under which an endpoint has its topology hints:

@@ -29,7 +29,13 @@ func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.Clust
 	priority := uint32(0)
 	for i, a := range answers {
 		if i == 0 && len(a.Drops) > 0 {
-			cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(a.Drops)}
+			cluster.Policy = new(endpointv3.ClusterLoadAssignment_Policy)
+			for _, d := range a.Drops {
+				cluster.Policy.DropOverloads = append(cluster.Policy.DropOverloads, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+					Category:       d.Category,
+					DropPercentage: &typev3.FractionalPercent{Numerator: d.PerMillion, Denominator: typev3.FractionalPercent_MILLION},
+				})
+			}
 		}
 		for _, p := range a.Normalized() {
 			if len(p.Localities) == 0 { // priorities must not have gaps
@@ -139,31 +145,19 @@ func parseTarget(target string) (address *corev3.Address, canonical, problem str
 	return address, canonical, problem
 }
 
-// writeHints returns metadata with the hints of an endpoint. readHints reads this
-// metadata.
+// writeHints returns metadata with the hints of an endpoint, which readHints reads.
 func writeHints(e *discovery.Endpoint) *corev3.Metadata {
-	fields := make(map[string]*structpb.Value)
-	for name, list := range map[string][]string{"forZones": e.ForZones, "forNodes": e.ForNodes} {
-		var values []*structpb.Value
-		for _, v := range list[:min(len(list), maxHints)] {
-			values = append(values, structpb.NewStringValue(v))
-		}
-		if values != nil {
-			fields[name] = structpb.NewListValue(&structpb.ListValue{Values: values})
-		}
-	}
-	if len(fields) == 0 {
+	if len(e.ForZones)+len(e.ForNodes) == 0 {
 		return nil
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: {Fields: fields}}}
+	hints := &structpb.Struct{Fields: map[string]*structpb.Value{"forZones": writeNames(e.ForZones), "forNodes": writeNames(e.ForNodes)}}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: hints}}
 }
 
-func writeDrops(list []discovery.Drop) (written []*endpointv3.ClusterLoadAssignment_Policy_DropOverload) {
-	for _, d := range list {
-		written = append(written, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
-			Category:       d.Category,
-			DropPercentage: &typev3.FractionalPercent{Numerator: d.PerMillion, Denominator: typev3.FractionalPercent_MILLION},
-		})
+func writeNames(names []string) *structpb.Value {
+	list := new(structpb.ListValue)
+	for _, name := range names[:min(len(names), maxHints)] {
+		list.Values = append(list.Values, structpb.NewStringValue(name))
 	}
-	return written
+	return structpb.NewListValue(list)
 }

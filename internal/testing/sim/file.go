@@ -10,8 +10,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
@@ -42,11 +40,7 @@ func (f *file) Target() string {
 
 func (f *file) KeepsEmptyPriorities() bool { return f.aggregate }
 
-func (f *file) Options() []given.Option {
-	return []given.Option{
-		given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })),
-	}
-}
+func (f *file) Options() []given.Option { return nil }
 
 // Visible has a priority even if truth has none, because a file must list an endpoint.
 func (f *file) Visible(truth EndpointSet) EndpointSet {

@@ -71,12 +71,12 @@ func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, se
 	}
 	names := doc.Names()
 	if o.Cluster != "" {
+		if _, err := doc.Choose(o.Cluster); err != nil {
+			return nil, false, settings, fmt.Errorf("--cluster: %w", err)
+		}
 		names = []string{o.Cluster}
 	}
 	for _, name := range names {
-		if err := doc.Check(name); err != nil {
-			return nil, false, settings, fmt.Errorf("--cluster: %w", err)
-		}
 		s := subject{name: name}
 		g, notes := doc.Resolve(name)
 		if located, ok := errors.AsType[*messages.Invalid](notes); ok {

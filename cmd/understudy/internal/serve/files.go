@@ -138,10 +138,10 @@ func (f *files) load(path string) reading {
 // the only one, the result is nil.
 func clustersOf(doc *clusterfile.Document) map[string]*clusterConfig {
 	all := make(map[string]*clusterConfig)
-	if _, err := doc.Answer(); doc.Clusters == nil && err != nil {
+	if name := doc.Names()[0]; doc.Clusters == nil && doc.Find(name).NoEndpoints != nil {
 		return nil
 	} else if doc.Clusters == nil {
-		all[doc.Endpoints.GetClusterName()] = newStatic(doc.Endpoints)
+		all[name] = newStatic(doc.Endpoints)
 	}
 	for _, c := range doc.Clusters {
 		if all[c.GetName()] = nil; doc.Find(c.GetName()).NoEndpoints == nil {

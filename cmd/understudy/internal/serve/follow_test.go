@@ -119,7 +119,8 @@ func TestFromServesEveryAddressOrFails(t *testing.T) {
 		for _, locality := range c.GetEndpoints() {
 			got = append(got, fmt.Sprint(locality.GetPriority()))
 			for _, e := range locality.GetLbEndpoints() {
-				got = append(got, messages.Addresses(e)...)
+				target, _ := messages.Dial(e.GetEndpoint().GetAddress())
+				got = append(got, target)
 			}
 		}
 		if strings.Join(got, " ") != want {

@@ -26,7 +26,7 @@ type publisher struct {
 	metrics   *metrics
 	log       *slog.Logger
 
-	wakeups        chan time.Time
+	wakeups        chan struct{}
 	rereadAll      atomic.Bool       // the next reload also reads unchanged files
 	loggedProblems map[string]string // by source
 }
@@ -40,7 +40,7 @@ func newPublisher(o Options) (*publisher, error) {
 		resources:      newResources(o.Policy),
 		metrics:        newMetrics(o.droppedLines),
 		log:            o.Log,
-		wakeups:        make(chan time.Time, 1),
+		wakeups:        make(chan struct{}, 1),
 		loggedProblems: make(map[string]string),
 	}
 	p.clients = newClients(o.Log, p.metrics, int(min(o.MaxNames, 1<<30)))
@@ -97,16 +97,19 @@ func (p *publisher) restore(directory string) (err error) {
 
 func (p *publisher) wake() {
 	select {
-	case p.wakeups <- time.Now():
+	case p.wakeups <- struct{}{}:
 	default:
 	}
 }
 
-func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
+func (p *publisher) run(ctx context.Context) {
 	for {
 		p.store.offer(p.clusters.served)
-		if !w.Wait(ctx.Done(), p.wakeups) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-p.wakeups:
+		case <-time.After(filewatch.Interval):
 		}
 		if p.rereadAll.Swap(false) {
 			p.log.Info("all files are read again, as requested")

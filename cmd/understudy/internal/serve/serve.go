@@ -32,7 +32,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
-	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
@@ -105,7 +104,6 @@ type Server struct {
 	listener        net.Listener
 	metricsListener net.Listener // nil without metrics
 	publisher       *publisher
-	watcher         *filewatch.Watcher
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -140,7 +138,6 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{done: make(chan struct{})}
-	s.watcher = filewatch.New(filewatch.Options{}, o.Paths...) // before we read the files: it must miss no change
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
@@ -181,7 +178,6 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 func (s *Server) close() {
-	s.watcher.Close()
 	if s.metricsListener != nil {
 		_ = s.metricsListener.Close()
 	}
@@ -221,7 +217,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	healthpb.RegisterHealthServer(server, status)
 
 	var background sync.WaitGroup
-	background.Go(func() { s.publisher.run(ctx, s.watcher) })
+	background.Go(func() { s.publisher.run(ctx) })
 	background.Go(func() {
 		<-ctx.Done()
 		stop(server)
