@@ -31,6 +31,12 @@ func (r *countingReceiver) Update(a discovery.Answer) error {
 	return r.rejection
 }
 
+func (r *countingReceiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.updates
+}
+
 func (r *countingReceiver) Fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +147,7 @@ func TestNewAnswerDoesNotWaitForBackoff(t *testing.T) {
 		round(1, nil)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		for r.reset(errors.New("rejected")); r.updates == 0; synctest.Wait() {
+		for r.reset(errors.New("rejected")); r.count() == 0; synctest.Wait() {
 			time.Sleep(time.Millisecond)
 		}
 		r.reset(nil)
