@@ -3,7 +3,7 @@ package main
 import "testing"
 
 // These have grown beyond need once.
-func TestRoomsStaySmall(t *testing.T) {
+func TestPackagesStaySmall(t *testing.T) {
 	rooms, err := count("../../..")
 	if err != nil {
 		t.Fatal(err)
