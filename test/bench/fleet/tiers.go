@@ -126,14 +126,15 @@ const tiersText = `# A fleet that loses a priority
 
 <!-- Written by: go run ./test/bench/fleet, from what make fleet-tiers recorded -->
 
-%s simulated clients, each with a stream to the same management server, start at the same moment. There are two
-priorities, p0 and p1, with %d backends of equal weight each. Each client makes a wait-for-ready call every %.0f s. The
-backends of p0 restart one after the other, 20 s apart. Later, p0 and then the management server are lost and come back.
+We started %s simulated clients at the same moment, each with a stream to the same management server. There are two
+priorities, p0 and p1, with %d backends of equal weight each. Each client makes a wait-for-ready call every %.0f s. We
+restart the backends of p0 one after the other, 20 s apart. Later, we take down p0 and then the management server, and
+bring them back.
 
 ## Peaks
 
-Each cell gives the calls or connections per second at the busiest backend, including refused connections: the peak,
-then the median once the fleet has settled.
+These are the calls or connections per second at the busiest backend, including connections that it refused. The first
+number is the peak, and the second is the median once the fleet has settled.
 
 | | calls, p0 | calls, p1 | connections, p0 | connections, p1 | control plane | calls lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -144,22 +145,22 @@ const tiersEnd = `
 
 ![Connections requested per second at each backend and at the management server](connections.svg)
 
-- **At the start**, every client connects to all backends of p0, and then calls the one that connected first. Clients
-  that start together stay in step, so in some seconds the busiest backend gets more than its fair share of %d calls.
-- **When a backend restarts**, all clients reconnect to it at once and are refused, twice within about a second. After
-  that, gRPC's backoff spreads them. Meanwhile, calls go to the other backends.
-- **When p0 is lost**, all clients connect to p1 in the same second. With
-  [warmStandby](../options.md#warmstandby), they are connected in advance.
-- **When p0 comes back**, backoff spreads the clients' return over half a minute. The longer p0 was lost, the longer the
-  return takes, up to two minutes.
-- **Without a control plane**, calls are not affected. Clients first reconnect in the same second, and later at
-  different times.
+- **At the start**, every client connects to all backends of p0 and calls the one that connected first. Since they all
+  started together, they stay in step, so in some seconds the busiest backend gets more than its fair share of %d calls.
+- **When a backend restarts**, all clients reconnect at once and are refused, twice within about a second. After that,
+  gRPC's backoff spreads them out. In the meantime, calls go to the other backends.
+- **When p0 goes down**, all clients connect to p1 in the same second. With [warmStandby](../options.md#warmstandby),
+  they're connected in advance.
+- **When p0 comes back**, backoff spreads the clients' return over half a minute. If p0 was down for longer, it takes
+  longer, but no more than two minutes.
+- **Without a control plane**, calls aren't affected. Clients first reconnect in the same second, and later at different
+  times.
 
 ## How many clients fit
 
 A simulated client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections to
-backends. Each connection costs %d KB and %d goroutines, and the rest %d KB and %d goroutines. %s clients take %d
-MB, and about %s fit into 10 GB. Go's garbage collector lets the process grow to twice that size.
+backends. Each connection costs %d KB and %d goroutines, and the rest is %d KB and %d goroutines. %s clients take %d MB,
+and you can fit about %s into 10 GB. Note that Go's garbage collector lets the process grow to twice that size.
 `
 
 func tiers(r recording) map[string]string {
