@@ -34,11 +34,11 @@ func lostCalls(r result) float64 { return float64(r.lost) }
 
 var measures = []measure{
 	{title: "Calls lost", picture: "lost", value: lostCalls, show: integer, minDifference: 3, low: 1, high: float64(observationTime / callInterval),
-		intro: "The number of calls that failed, out of about 1,500 in the 30 s after the fault. We also count calls that were in flight when the fault began."},
+		intro: "In the 30 s after the fault, each client makes about 1,500 calls. This table shows how many of them failed. We also count calls that were in flight when the fault began."},
 	{title: "First answer", picture: "first", value: func(r result) float64 { return secondsOf(r.first) }, show: seconds, minDifference: 0.2, low: 0.02, high: observationTime.Seconds(),
-		intro: "Seconds from the fault to the first answer, from any backend, to a call that began after the fault. If a client spreads its calls over both priorities, it gets an answer at once, but it may still lose half of its calls."},
+		intro: "This is how many seconds it took until any backend answered a call that began after the fault. If a client spreads its calls over both priorities, it gets an answer at once, but it may still lose half of its calls."},
 	{title: "Connections", picture: "connections", value: func(r result) float64 { return float64(r.connections) }, show: integer, minDifference: 3, requiresNoMoreLost: true, low: 1, high: 10_000,
-		intro: "Connection attempts in the 30 s after the fault. A client with fewer attempts only counts as better if it doesn't lose more calls."},
+		intro: "We counted the connection attempts in the 30 s after the fault. A client with fewer attempts only counts as better if it doesn't lose more calls."},
 }
 
 func secondsOf(d time.Duration) float64 {
