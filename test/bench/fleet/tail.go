@@ -182,7 +182,7 @@ nobody has told the clients?
 We have two priorities of ten backends with four workers each. In each priority, nine backends take 40 to 60 ms for a
 call, and one takes 500 ms. Ten clients make 444 calls a second, at random times, which is 60 %% of what a priority can
 handle. All weights are equal. For gRFC A58, the backends tell the clients with each answer how many of their workers
-were busy and how many calls they answered in a second. Both are means that fade within five seconds.
+were busy and how many calls they answered in a second. Both are averages that decay within five seconds.
 
 Three of the clients are ours. They use ` + "`Recommended()`" + ` and an ` + "`EndpointPolicy`" + `, so they have ejection and shares. The
 other two are gRPC's policies alone, with the ten backends of the first priority. Everything runs in virtual time, for
