@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A pass tries each address once, in order. We try the next one when the current attempt has
-// failed, or after AttemptDelay while the current attempt continues (A61).
+// A pass tries each address once, in order. We move on to the next one when the current attempt
+// fails. We also move on after AttemptDelay, but then the current attempt continues (A61).
 func (c *Core) beginPass() {
 	c.inPass = true
 	c.next, c.failuresLeft = 0, int32(len(c.subs))
@@ -16,7 +16,8 @@ func (c *Core) beginPass() {
 	c.tryNext()
 }
 
-// An address in backoff counts as failed immediately. The last one needs no timer.
+// An address that's in backoff counts as failed right away. For the last address, we don't need a
+// timer.
 func (c *Core) tryNext() {
 	c.addAction(StopTimer, noAddress)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -44,7 +45,7 @@ func (c *Core) markFailed(sub *subchannel) {
 	}
 }
 
-// Attempts overlap, so this is not always the address that we tried last.
+// Since attempts overlap, this isn't always the address we tried last.
 func (c *Core) failedInPass(i int) {
 	c.markFailed(&c.subs[i])
 	if i == int(c.next) {
@@ -55,8 +56,8 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// After the pass, each subchannel connects again when its own backoff ends. A62 has another pass
-// here; grpc-go has a backoff for each subchannel instead.
+// After the pass, each subchannel reconnects when its own backoff ends, like in grpc-go. A62 would
+// have us make another pass instead.
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.failuresLeft > 0 {
 		return
@@ -71,7 +72,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// A round is a failed pass, and then each len(c.subs) further failures (A61).
+// The first round is the pass that failed. After that, every len(c.subs) failures make a round
+// (A61).
 func (c *Core) endRound(last int) {
 	c.failuresLeft = int32(len(c.subs))
 	c.publish(TransientFailure, noAddress, c.passError(c.subs[last].err))
@@ -80,13 +82,13 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) passError(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent with several endpoints adds their number
+		return errors.New(reason(last)) // if there are several endpoints, the parent adds how many
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// Calls get only the text: a status error would also fail calls that wait for ready. err is nil if
-// outlier detection has ejected the endpoint.
+// Calls only get the text, because a status error would also fail calls that wait for ready. err is
+// nil if outlier detection has ejected the endpoint.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

@@ -2,8 +2,8 @@ package priority
 
 import "time"
 
-// A child counts as something else than it has reported if its failover timer has fired, or if it has
-// refused its last update:
+// We don't always take a child at its word. If its failover timer has fired, or if it refused its
+// last update, we may treat it as failed:
 //
 //	reported           failover timer  refused  counts as          calls
 //	READY, IDLE        stopped         no       READY, IDLE        use it
@@ -13,16 +13,17 @@ import "time"
 //	TRANSIENT_FAILURE  stopped         no       TRANSIENT_FAILURE  use the next one, or get its error
 //	not READY, IDLE    any             yes      TRANSIENT_FAILURE  use the next one, or get the refusal
 //
-// The third row is a child that fails and connects again: A56 gives it time again only after it has
-// been READY or IDLE. A refusal leaves the timer alone, and ends with the next report or update.
+// The third row is a child that has failed and is connecting again. According to A56, it doesn't
+// get a new timer until it has been READY or IDLE. A refusal doesn't touch the timer, and it's
+// forgotten with the next report or update.
 type child struct {
 	name string
 
 	reported        State
-	seenReadyOrIdle bool // after its last failure; A56's name
-	wasReady        bool // at any time
+	seenReadyOrIdle bool // since it last failed; A56's name
+	wasReady        bool // ever
 	refused         bool
-	exitIdleSent    bool // after its last report
+	exitIdleSent    bool // since its last report
 
 	failover        timer
 	failoverTimeout time.Duration
@@ -37,13 +38,13 @@ const (
 	fired
 )
 
-// A lifetime other than active means that the deactivation timer runs.
+// The deactivation timer runs unless the lifetime is active.
 type lifetime int
 
 const (
 	active      lifetime = iota
 	deactivated          // a higher priority is in use
-	removed              // from the configuration
+	removed              // not in the configuration anymore
 )
 
 // connectivityState is connectivity_state() in A56's pseudo-code.
@@ -57,7 +58,7 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// publication works on a nil child, too: without priorities, no child is published.
+// The child is nil if there are no priorities.
 func (ch *child) publication() Kind {
 	switch {
 	case ch == nil:
@@ -70,8 +71,8 @@ func (ch *child) publication() Kind {
 	return Publish
 }
 
-// create leaves the choice open until the child's first update is done (A56, "Algorithm for
-// Choosing a Priority"): the child may report its state in the middle of it.
+// We don't choose a priority until the new child's first update is done (A56, "Algorithm for
+// Choosing a Priority"), because the child may report its state in the middle of it.
 func (c *Core) create(name string) {
 	child := &child{name: name, reported: Connecting}
 	c.children[name], c.creating = child, child
@@ -100,8 +101,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate lets a running timer go on (A56, "Child Lifetime Management"). It only starts it again
-// if a child that was deactivated is now removed, and that lets it go sooner.
+// If the deactivation timer is already running, we leave it alone (A56, "Child Lifetime
+// Management"). The exception is a deactivated child that is now removed as well. We restart its
+// timer if that gets rid of the child sooner.
 func (c *Core) deactivate(child *child, to lifetime) {
 	retention := c.config.ChildRetention
 	if to == removed {
@@ -128,7 +130,7 @@ func (c *Core) maybeReactivate(child *child) {
 	child.lifetime = active
 }
 
-// exitIdle asks a child at most once for each of its reports.
+// A child gets this at most once per report.
 func (c *Core) exitIdle(child *child) {
 	if child.connectivityState() == Idle && !child.exitIdleSent {
 		child.exitIdleSent = true

@@ -1,9 +1,8 @@
 package priority
 
-// State is a connectivity state.
 type State int
 
-// The connectivity states, without SHUTDOWN.
+// SHUTDOWN is missing because children never report it.
 const (
 	Idle State = iota
 	Connecting
