@@ -2,7 +2,6 @@ package priority
 
 type State int
 
-// SHUTDOWN is missing because children never report it.
 const (
 	Idle State = iota
 	Connecting

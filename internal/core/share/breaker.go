@@ -8,26 +8,26 @@ import (
 const (
 	leastBackOff  = time.Second
 	mostBackOff   = time.Minute
-	healthHalves  = 30 * time.Second // of health halve the back-off
-	leastOthers   = 10               // calls that go elsewhere before a probe, for each second of back-off
+	healthHalves  = 30 * time.Second // the back-off halves for each 30 s of health
+	leastOthers   = 10               // per second of back-off, the calls that must go elsewhere before we probe again
 	mostOthers    = 50
 	longRow       = 10
-	shortRow      = 5 // enough if its errors are spread over rowSpan
+	shortRow      = 5 // enough if the errors are spread over rowSpan
 	rowSpan       = time.Second
 	hangingCalls  = 2
-	lastHanging   = 3 // of the last priority, whose calls are refused instead
+	lastHanging   = 3 // for the last priority, where we refuse calls instead
 	silentCalls   = 5
 	silentLatency = 5 // times the usual latency
 )
 
 type breaker struct {
 	backOff   time.Duration
-	elsewhere int // calls that another priority got since the last probe
-	probes    int // that have not ended
+	elsewhere int // calls that went to another priority since the last probe
+	probes    int // still running
 }
 
-// If no probe is due, we count the call that goes elsewhere. A probe without an answer counts as
-// failed, or a priority that hangs would get the next one too soon.
+// If we don't need a probe yet, the call counts as one that goes elsewhere. An unanswered probe
+// counts as failed. If it didn't, a priority that hangs would get its next probe too soon.
 func (b *breaker) isDue(idle time.Duration) bool {
 	b.elsewhere++
 	backOff := b.backOff
@@ -52,8 +52,8 @@ func (b *breaker) recover(health time.Duration) {
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
 
-// An open breaker stays as it is, and so does one without another READY priority: then the result
-// is false.
+// Returns false if nothing changes. That's the case if the breaker is open already, or if there's
+// no other READY priority.
 func (s *Share) trip(now time.Duration, cause Cause) bool {
 	s.wanted, s.failing = s.wanted || s.last, s.failing || s.last
 	if s.last || s.fraction == 0 {
@@ -66,9 +66,10 @@ func (s *Share) trip(now time.Duration, cause Cause) bool {
 	return true
 }
 
-// A whole budget has passed without an answer. If the last good answers were filling, the priority
-// does not hang: it is so full that all calls expire. The last priority may be full as well without
-// a sign of it, so it falls, and returns by slow start all the way.
+// We've waited for a whole budget and got no answer. If the last good answers show that the
+// priority was filling up, it doesn't hang; it's just so full that all calls expire. That can also
+// happen to the last priority without any such sign, so its share falls, and we use slow start all
+// the way back.
 func (s *Share) hang(now time.Duration) bool {
 	s.failing = s.failing || s.last && s.silence.waiting >= lastHanging
 	switch {
@@ -91,8 +92,8 @@ func (s *Share) hang(now time.Duration) bool {
 	return true
 }
 
-// Probes that are late for minutes, or from the first one on, are slow by nature. We let that
-// become usual, or they would keep the breaker open forever.
+// If probes have been late for minutes, or ever since the first one, the calls are slow by nature.
+// We have to learn that as the usual latency, or the breaker would never close again.
 func (s *Share) probed(now time.Duration, a answer) {
 	if a.hasTime && a.result == Good && (s.pressure.usual == 0 || s.breaker.backOff == mostBackOff) {
 		s.pressure.learn(now, a.ratio, a.elapsed)
@@ -105,17 +106,18 @@ func (s *Share) probed(now time.Duration, a answer) {
 	}
 }
 
-// A row is errors in a row, over all endpoints. Only calls that have begun after the first error
-// count: those that were under way fail together when a server fails once. Errors are often faster
-// than good answers, so a row of ten must also last longer than good answers take at the moment.
+// A row is a run of errors across all endpoints. We only count calls that began after the first
+// error, since everything in flight fails together when a server fails once. Also, errors tend to
+// be faster than good answers. A row of ten must therefore last longer than good answers currently
+// take.
 type row struct {
-	number uint32 // of the row
+	number uint32
 	length int
 	since  time.Duration
 }
 
-// number is the row's when the call began. The result is true if the row is long enough to open the
-// breaker.
+// number is what the row's number was when the call began. Returns true if the row is now long
+// enough to open the breaker.
 func (r *row) end(now time.Duration, number uint32, result Result, patience time.Duration) bool {
 	switch {
 	case result == Expired || result == Cancelled:
@@ -134,13 +136,13 @@ func (r *row) end(now time.Duration, number uint32, result Result, patience time
 	return false
 }
 
-// silence is the time since the first of the calls that wait for an answer, while none comes.
+// silence measures how long calls have been waiting without a single answer coming back.
 type silence struct {
-	number  uint32 // grows with each answer
-	waiting int    // calls that have begun since the last answer, also those that have expired
+	number  uint32 // incremented by each answer
+	waiting int    // calls since the last answer, including those that have expired
 	since   time.Duration
-	endless bool // the first of them has no deadline
-	noticed bool // it has lasted, and calls go elsewhere
+	endless bool // the first one has no deadline
+	noticed bool // it's been long enough that calls go elsewhere
 }
 
 func (s *silence) begin(now time.Duration, endless bool) (number uint32) {
@@ -158,7 +160,7 @@ func (s *silence) cancel(number uint32) {
 	}
 }
 
-// Two calls must wait, and timers may fire a little early.
+// There must be two calls waiting. Timers may fire a little early, so we allow for that.
 func (s *silence) exceeds(now, budget time.Duration) bool {
 	return s.waiting >= hangingCalls && now-s.since >= budget-budget/1000
 }
@@ -168,10 +170,11 @@ func (s *silence) lasts(now time.Duration, usual latency) bool {
 	return s.noticed
 }
 
-// streams are the open streams that have begun in this epoch. One that stays open is an answer.
+// streams tracks the open streams of this epoch. If one stays open for long enough, that's an
+// answer.
 type streams struct {
 	open  int
-	since time.Duration // since when none of them has failed or was cancelled
+	since time.Duration // none has failed or was cancelled since then
 }
 
 func (s *streams) begin(now time.Duration) {

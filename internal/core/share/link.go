@@ -2,17 +2,17 @@ package share
 
 import "time"
 
-// Link is what a share must know of its priority's connections.
+// Link is what a share needs to know about its priority's connections.
 type Link struct {
 	Ready    bool
-	WasReady bool // at any time
+	WasReady bool // ever
 	LostAt   time.Duration
 }
 
-// NewLink returns the link of a priority that has no connections yet.
+// NewLink returns the link of a priority without connections.
 func NewLink() Link { return Link{LostAt: -time.Hour} }
 
-// Note records whether the priority is READY. returned is true if it has become READY just now.
+// Note records whether the priority is READY. It returns true if it has just become READY.
 func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	if l.Ready && !ready {
 		l.LostAt = now
@@ -22,9 +22,10 @@ func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	return returned
 }
 
-// MayBeCold is true for a priority that becomes READY while a lower one is: then call
-// Share.Returned. At the start of a channel, while no calls are offered or within the failover
-// timeout, the lower one may just have been quicker.
+// MayBeCold reports whether a priority that has just become READY may have cold caches, in which
+// case the caller must call Share.Returned. It must have lower priorities that are READY. isStart
+// is true at the start of a channel, i.e. until calls come in or the failover timeout has passed. A
+// first connection then proves nothing, because the lower priority may just have been quicker.
 func (l *Link) MayBeCold(isLowest, isStart bool) bool {
 	isFirst := !l.WasReady && isStart
 	l.WasReady = true

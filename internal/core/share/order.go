@@ -1,10 +1,10 @@
 package share
 
-// Standing is the part of a share that concerns other priorities and the log.
+// Standing is what other priorities and the log need to know about a share.
 type Standing struct {
 	Depth  Depth
-	Wanted bool // another priority is needed: no other is READY, and this last one cannot carry its calls
-	Fails  bool // what opens the breaker of another has happened to this last one, and no good answer since
+	Wanted bool // we need another priority, because this is the last READY one and it can't carry all of its calls
+	Fails  bool // this is the last priority, and what would open another's breaker has happened to it without a good answer since
 }
 
 type Depth int
@@ -12,8 +12,8 @@ type Depth int
 const (
 	Whole   Depth = iota // the share is 1
 	Part                 // at least a half
-	Low                  // less
-	Tripped              // 0: the breaker is open
+	Low                  // below a half
+	Tripped              // 0, i.e. the breaker is open
 )
 
 func (s *Share) Standing() Standing {
@@ -29,16 +29,17 @@ func (s *Share) Standing() Standing {
 	return Standing{depth, s.wanted, s.failing}
 }
 
-// Place is what is known of one of the priorities of a channel.
+// Place is the state of one of the channel's priorities, as the functions below need it.
 type Place struct {
 	Ready    bool
-	Awaited  bool     // it is not READY, but calls may wait for it
-	Standing Standing // if it is READY
+	Awaited  bool     // not READY, but calls may wait for it
+	Standing Standing // only if READY
 }
 
-// Last returns which of the priorities, in order, is the last one: it cannot leave calls to
-// another. That is the lowest READY one. If all breakers are open and a lower priority may still
-// connect, calls wait for it and are not refused: then there is no last one, and the result is -1.
+// Last returns the index of the last priority in order, which can't pass calls on to another one.
+// That's the lowest READY priority. If all breakers are open and some lower priority may still
+// connect, calls wait for that instead of being refused. There's no last priority then, and Last
+// returns -1.
 func Last(order []Place) int {
 	tripped := true
 	for _, p := range order {
@@ -55,8 +56,8 @@ func Last(order []Place) int {
 	return -1
 }
 
-// Short returns the lowest READY priority that cannot carry its calls, or -1: we want one more
-// below it. As long as a share is less than 1, the priorities below it are kept.
+// Short returns the lowest READY priority that can't carry its calls, or -1. We want one more
+// priority below it. We also keep the priorities below a share that isn't 1 yet.
 func Short(order []Place) int {
 	for i := len(order) - 1; i >= 0; i-- {
 		if p := order[i]; p.Ready && (p.Standing.Wanted || p.Standing.Depth != Whole) {
@@ -66,9 +67,10 @@ func Short(order []Place) int {
 	return -1
 }
 
-// Leftover decides about a call that none of the READY priorities takes. It is a probe for the
-// first of them whose breaker wants one, if that one sends it. Otherwise it waits if all breakers
-// are open and it may wait for another priority, and is refused if not.
+// Leftover decides about a call that no READY priority takes. We offer it as a probe to one
+// priority after another, and the first one whose breaker wants a probe can send it. If none does,
+// the call waits, provided that all breakers are open and there's another priority to wait for.
+// Otherwise it's refused.
 func Leftover(ready int, awaited bool, probe func(i int) (sent, tripped bool)) (sent, waits bool) {
 	allTripped := true
 	for i := range ready {

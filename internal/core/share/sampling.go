@@ -3,11 +3,12 @@ package share
 import "time"
 
 const (
-	timedRate = 100 // calls a second
+	timedRate = 100 // calls per second
 	mostEvery = 256
 )
 
-// We time all calls up to 100 a second, and above that every second, fourth ... one.
+// We time every call up to 100 calls a second. Above that, it's every second one, every fourth, and
+// so on.
 type sampling struct {
 	every uint32
 	since time.Duration
@@ -15,7 +16,7 @@ type sampling struct {
 	timed uint32
 }
 
-// While the view is free, a timed call represents every calls.
+// While the view is free, each timed call accounts for that many calls.
 func (s *sampling) count(now time.Duration, free bool) {
 	s.timed++
 	if s.calls++; free {
