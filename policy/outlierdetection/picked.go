@@ -41,7 +41,7 @@ func (s *subConn) addDone(result *balancer.PickResult) {
 	}
 }
 
-var uncounted func(balancer.DoneInfo) // nil
+var uncounted func(balancer.DoneInfo) // always nil
 
 func (s *subConn) done() *func(balancer.DoneInfo) {
 	e := s.endpoint.Load()

@@ -98,8 +98,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address[:], 0)
 }
 
-// We create the new subchannel before we shut down the old one: outlier detection forgets an
-// endpoint that has none.
+// Outlier detection forgets endpoints without a subchannel, so we create the new one before we shut
+// down the old one.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -109,10 +109,10 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an pendingSubConn if gRPC could not create the subchannel
-	index  int              // index of the address in the list, or gone after Shutdown; guarded by the serializer
+	conn   balancer.SubConn // a pendingSubConn if gRPC couldn't create the subchannel
+	index  int              // of the address in the list, or removedIndex after Shutdown; guarded by the serializer
 	rest   serial.Timer
-	calls  *calls // the calls on the current connection, or nil if they are not counted
+	calls  *calls // on the current connection, or nil if we don't count them
 }
 
 const removedIndex = -1
@@ -126,7 +126,7 @@ func (e *entry) shutdown() {
 	}
 }
 
-// gRPC holds no lock while it calls this.
+// gRPC doesn't hold any lock while it calls this.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
@@ -146,12 +146,12 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 
 var epoch = time.Now()
 
-// gRPC itself has no backoff after the end of an established connection.
+// gRPC itself doesn't back off when an established connection ends.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// We only queue an event here: gRPC calls this with a lock that RegisterHealthListener needs.
+// gRPC holds a lock here that RegisterHealthListener needs, so we can only queue an event.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

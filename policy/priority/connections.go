@@ -9,8 +9,8 @@ import (
 )
 
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int {
-	// pick_first makes one connection, and other policies make one to each endpoint. We stop
-	// counting near the limit, so a result above it may be inexact.
+	// pick_first makes one connection, and other policies connect to each endpoint. We stop
+	// counting around the limit, so anything above that may be inexact.
 	if sample := 2 * limit; len(endpoints) > sample {
 		if n := connections(policy, endpoints[:sample], limit); n >= limit {
 			return n

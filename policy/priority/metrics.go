@@ -72,12 +72,12 @@ var shareSums tally.Board[labels, shareSum]
 type meter struct {
 	config   *lbconfig.Priority
 	current  labels
-	register serial.Serializer // on a goroutine of its own: a recorder may wait for an export, which calls Report
+	register serial.Serializer // on its own goroutine, since a recorder may be waiting for an export, which calls Report
 
-	mu         sync.Mutex // guards the following fields
+	mu         sync.Mutex // guards the fields below
 	titles     []string
 	unregister func()
-	shares     map[labels]*childShare // of the READY children
+	shares     map[labels]*childShare // READY children only
 	counted    map[labels]shareSum
 }
 

@@ -26,7 +26,7 @@ const (
 type reason struct {
 	title        string
 	text         string
-	hasError     bool // text is an error of the child, not just the name of the child's state
+	hasError     bool // text is an error from the child, not just the name of its state
 	endpoints    int
 	failingSince time.Time
 }
@@ -41,7 +41,7 @@ func (p *policy) reasonOf(child string) reason {
 	message := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case message != "":
-		// We show no duration: the source's problem may be older than the child's.
+		// Leave out the duration, as the source's problem may be older than the child's.
 		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.FailoverTimeout(child))
@@ -64,7 +64,7 @@ func (p *policy) timedOut(child string) bool {
 }
 
 func (p *policy) isBypassed(child string) bool {
-	// Calls use a lower priority, although this child may still become READY.
+	// Calls use a lower priority, but this child may still become READY.
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
 	}
@@ -92,11 +92,11 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), maxReasonLength) }
 
-// exhaustedPicker lists the reasons of all priorities, as no priority can take calls.
+// Since no priority can take calls, the error lists the reasons for all of them.
 type exhaustedPicker struct {
 	child   balancer.Picker
 	inUse   string
-	reasons atomic.Pointer[[]reason] // in priority order; we replace them while calls are picked
+	reasons atomic.Pointer[[]reason] // in order of priority; replaced while calls are picked
 }
 
 func (p *policy) updateReasons(e *exhaustedPicker) {
@@ -109,7 +109,7 @@ func (p *policy) updateReasons(e *exhaustedPicker) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick leaves a status alone: it must end the call.
+// Pick passes a status on as it is, because it must end the call.
 func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -140,5 +140,5 @@ func (e *exhaustedPicker) failure(childErr error) error {
 	return errors.New(noUsablePriority + ": " + strings.Join(reasons, "; "))
 }
 
-// noUsablePriority begins the errors of calls, and is the message in the log.
+// noUsablePriority is both the start of the calls' error and the log message.
 const noUsablePriority = "no priority can take calls"
