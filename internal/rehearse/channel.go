@@ -16,27 +16,27 @@ import (
 type channel struct {
 	model      *model
 	index      int
-	roundRobin bool // gRPC's, over all servers
+	roundRobin bool // gRPC's round_robin over all servers
 	next       int
 	join       *join.Core
 	core       *core.Core
 	names      []string
 	children   map[string]*child // by name, which is the number of the priority
 	intakes    []*intake         // by priority
-	timers     map[timer]uint64  // the serial number of the timer that runs
+	timers     map[timer]uint64  // serial number of the timer that's running
 
 	chosen string
-	state  core.State // published
+	state  core.State // as published
 	wanted string
-	offers bool          // calls are offered to the READY children: the one in use is READY
-	start  time.Duration // time of the first update, or negative
+	offers bool          // the child in use is READY, so calls are offered to all READY children
+	start  time.Duration // of the first update; negative before it
 	closed bool
 
 	tokens  float64
 	waiting []*call
 }
 
-// An intake is the share of a priority, and what the share must know of its connections.
+// An intake is a priority's share and what the share needs to know about its connections.
 type intake struct {
 	*share.Share
 	share.Link
@@ -66,7 +66,7 @@ func newChannel(m *model, index int) *channel {
 	return c
 }
 
-// Calls under way end as they would have.
+// Calls in flight still end as they would have.
 func (c *channel) close() {
 	c.closed = true
 	if c.roundRobin {
@@ -132,7 +132,7 @@ func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
 	})
 }
 
-// The shares learn what has become of the other priorities, and the core whether we want one more.
+// The shares need to know about the other priorities' state, and the core whether we want one more.
 func (c *channel) settle() {
 	if c.closed || !c.model.world.Policy.Overflow {
 		return
@@ -185,7 +185,7 @@ func (c *channel) setLast() {
 	}
 }
 
-// If the lowest READY priority cannot carry its calls, we want one more below it.
+// If the lowest READY priority can't carry its calls, we want another one below it.
 func (c *channel) want() {
 	below := ""
 	if p := share.Short(c.order()); p >= 0 {
@@ -197,7 +197,7 @@ func (c *channel) want() {
 	}
 }
 
-// We end long backoffs of each child while none is READY.
+// While no child is READY, we cut long backoffs of each child short.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
 	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))
@@ -231,7 +231,7 @@ func (c *channel) anyReady() bool {
 	return false
 }
 
-// A call is the user's, with all its attempts.
+// A call is a call as users see it, including all of its attempts.
 type call struct {
 	began, deadline time.Duration
 	costly          bool
@@ -260,7 +260,7 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-// We cut off what would overflow: no run is that long.
+// No run takes that long, so we cut it off before it overflows.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), 1e18))
 }
@@ -307,7 +307,7 @@ func (c *channel) pick(r *call) {
 	}
 }
 
-// We settle if a call has changed what a share means for the other priorities.
+// If a call has changed what a share means for other priorities, we have to settle.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
 	before := s.Standing()

@@ -1,4 +1,4 @@
-// Package hierarchy implements the public package hierarchy. It also restores the endpoints that a
+// Package hierarchy implements the public package hierarchy. It also restores endpoints that a
 // resolver has sealed.
 package hierarchy
 
@@ -14,24 +14,25 @@ type pathKey struct{}
 
 type path struct {
 	elements []string
-	// below is the last result of attributesBelow. Endpoints that share their attributes also share
-	// them below, in each update, so policies recognize an unchanged endpoint.
+	// below caches the last result of attributesBelow. If endpoints share their attributes, they'll
+	// still share them one level down, and in later updates too. That's how policies recognize that
+	// an endpoint hasn't changed.
 	below atomic.Pointer[below]
 }
 
-// below has the attributes of an endpoint without the first element of its path.
+// below has an endpoint's attributes after the first element of its path was removed.
 type below struct {
 	of, attributes *attributes.Attributes
 	path           path
 }
 
-// Equal is used by Attributes.Equal.
+// Equal is for Attributes.Equal.
 func (p *path) Equal(other any) bool {
 	o, ok := other.(*path)
 	return ok && slices.Equal(p.elements, o.elements)
 }
 
-// attributesBelow returns attributes a, whose path is p, without the first element of the path.
+// Returns a without the first element of p, which is the path in a.
 func (p *path) attributesBelow(a *attributes.Attributes) *attributes.Attributes {
 	b := p.below.Load()
 	if b == nil || b.of != a {
@@ -62,12 +63,12 @@ func Path(endpoint resolver.Endpoint) []string {
 	return append([]string{}, p.elements...)
 }
 
-// Group implements hierarchy.Group. If the pointer to an endpoint's attributes is the same in two
-// updates, the pointer to its attributes in the groups usually is, too.
+// Group implements hierarchy.Group. If an endpoint's attributes are the same pointer in two
+// updates, so are usually those of the endpoint in its group.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	all := make([]resolver.Endpoint, 0, len(endpoints))
-	begin, child := 0, "" // the endpoints of all from begin on belong to child
+	begin, child := 0, "" // everything in all from begin on belongs to child
 	for _, endpoint := range endpoints {
 		p := pathOf(endpoint)
 		if p == nil || len(p.elements) == 0 {
@@ -84,7 +85,7 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return groups
 }
 
-// appendGroup adds endpoints to a group. It copies the endpoints only if the group is not empty.
+// We only need to copy the endpoints if the group isn't empty.
 func appendGroup(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
 	switch before, exists := groups[child]; {
 	case exists:

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// The zero value has no endpoints. We need the lock, as the child creates subchannels at any time,
-// and gRPC reports their states.
+// The zero value has no endpoints. We need the lock because the child can create subchannels at any
+// time, and gRPC can report their states.
 type endpoints struct {
 	picks atomic.Uint64
 	taken uint64
@@ -28,7 +28,7 @@ type endpoint struct {
 	all    *endpoints
 	record *shell.Record
 
-	// The following fields are guarded by endpoints.mu.
+	// guarded by endpoints.mu
 	addresses []resolver.Address
 	weight    uint32
 	conns     []*subConn
@@ -38,7 +38,7 @@ type endpoint struct {
 	failedAt  time.Time
 }
 
-// An endpoint whose first address was there before stays the same.
+// If the first address was there before, it's still the same endpoint.
 func (e *endpoints) update(list []resolver.Endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +60,7 @@ func (e *endpoints) update(list []resolver.Endpoint) {
 	}
 }
 
-// If we do not know the address, its endpoint belongs to no list.
+// For an unknown address, we return an endpoint that isn't in any list.
 func (e *endpoints) of(a resolver.Address) *endpoint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *endpoint) remove(s *subConn) {
 	changed := p.refresh()
 	p.all.mu.Unlock()
 	if changed {
-		s.policy.Event(func() {}) // Settled and the snapshot follow each batch of events
+		s.policy.Event(func() {}) // an empty event is enough: Settled and the snapshot follow each batch
 	}
 }
 

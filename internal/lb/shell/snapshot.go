@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Snapshot is the state of a policy at a point in time. It is immutable.
+// Snapshot is the state of a policy at some point in time. It's immutable.
 type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
@@ -24,29 +24,28 @@ type Snapshot struct {
 	Details  any // set by the policy (see Describer)
 }
 
-// ChildSnapshot is the state of one child of a policy.
+// ChildSnapshot is the state of a policy's child.
 type ChildSnapshot struct {
 	Name      string
-	Title     string // the name that users see, or ""
+	Title     string // what users call it, or ""
 	State     connectivity.State
 	Since     time.Time // when State last changed, or zero
-	LastError error     // the last error, even if the child has recovered
+	LastError error     // kept even if the child has recovered
 	FailedAt  time.Time
 	Details   any
-	// Below is the child's policy if it is Watchable, or nil.
+	// Below is the child's policy, or nil if it's not Watchable.
 	Below Watchable
 }
 
 // Watchable is a policy that can be watched. All policies with a Shell can.
 type Watchable interface {
-	// Watch makes this policy and all policies below it take snapshots until stop is called. It does
-	// not wait for the first snapshot.
+	// Watch makes this policy and everything below it take snapshots until stop is called. It
+	// doesn't wait for the first one.
 	Watch() (stop func())
-	// Snapshot returns the latest snapshot. It is nil if the policy is not watched, or before the
-	// first snapshot. It does not block.
+	// Snapshot returns the latest snapshot, or nil if there isn't one. It doesn't block.
 	Snapshot() *Snapshot
-	// Busy returns the time at which the policy began to handle the current batch of events. It is
-	// zero if no event is running or the policy is not watched. It does not block.
+	// Busy returns when the policy began to handle the current batch of events. If no event is
+	// running, or the policy isn't watched, that's zero. It doesn't block.
 	Busy() time.Time
 }
 
@@ -55,21 +54,22 @@ type Describer interface {
 	Describe(*Snapshot)
 }
 
-// Watcher is for policies that do extra work while they are watched.
+// Watcher is for policies that do extra work while they're watched.
 type Watcher interface {
-	// Watched is called when watching begins (on is true) and when it ends (on is false).
+	// Watched is called when watching starts (on is true) and when it stops.
 	Watched(on bool)
 }
 
-// To limit the cost of snapshots, there is at least this time between two, for each child.
+// Snapshots shouldn't cost too much, so per child there's at least this much time between two of
+// them.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
 	watchers   atomic.Int64
 	snapshot   atomic.Pointer[Snapshot]
-	batchStart atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
+	batchStart atomic.Int64 // start of the current batch of events, as Unix nanoseconds, or 0
 
-	// Only events use these.
+	// Events only.
 	watchedChildren map[Watchable]func()
 	snapshotTime    time.Time
 	snapshotTimer   serial.Timer
@@ -77,7 +77,7 @@ type watch struct {
 
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // run updateSnapshot, which follows each batch of events
+	s.serial.Enqueue(func() {}) // to run updateSnapshot, which follows each batch
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -86,7 +86,7 @@ func (s *Shell) Watch() (stop func()) {
 
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// We do this at the end of each batch of events.
+// This runs at the end of each batch of events.
 func (s *Shell) updateSnapshot() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -115,11 +115,11 @@ func (s *Shell) updateSnapshot() {
 	s.snapshot.Store(next)
 }
 
-// The policy may need to publish a different picker now.
+// The policy may have to publish a different picker now.
 func (s *Shell) notifyWatcher(watched bool) {
 	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // run flush, which follows each batch of events
+		s.serial.Enqueue(func() {}) // to run flush, which follows each batch
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.watchedChildren = watched
 }
 
-// Only the debug page shows this time.
+// Only the debug page needs this.
 func recordChange(since *int64, before, now connectivity.State) {
 	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()
