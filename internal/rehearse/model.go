@@ -289,7 +289,7 @@ func (s *server) next() (a *attempt) {
 		a, s.queue = s.queue[0], s.queue[1:]
 	}
 	if len(s.inside) > max(1000, s.kept) {
-		s.kept = 2 * s.inFlight() // drops those that have ended
+		s.kept = 2 * s.inFlight() // may include ended ones; the rest count towards Limit, and are lost when the server is killed
 	}
 	return a
 }

@@ -51,7 +51,7 @@ const (
 	Unavailable               // UNAVAILABLE at once
 	Slow                      // service takes Factor times as long
 	Fewer                     // only a fraction Factor of the workers
-	Pause                     // no call makes any progress
+	Pause                     // no new calls are begun
 	SourceSilent              // clients that start get no answer from the priority's source
 	SourceFails               // the priority's source fails at once
 )

@@ -11,7 +11,7 @@ type Endpoint struct {
 	listed      bool
 	seen        time.Duration
 	answered    time.Duration // time of its last answer
-	newer, next *Endpoint     // neighbours in the list; next is older
+	newer, next *Endpoint     // neighbors in the list; next is older
 }
 
 // If an endpoint has answered another call since, it doesn't hang.
