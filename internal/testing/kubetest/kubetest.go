@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Server is a Kubernetes API server with one namespace. It sends each change to all watches
-// immediately. Its methods may be called concurrently.
+// Server is a Kubernetes API server with one namespace. Changes go to all watches immediately. Its
+// methods may be called concurrently.
 type Server struct {
 	URL string
 
@@ -26,21 +26,21 @@ type Server struct {
 	changed     *sync.Cond
 	slices      map[string]string
 	baseVersion int      // resource version before the first event
-	events      []string // all events as JSON; events[i] has resource version baseVersion+i+1
+	events      []string // as JSON; events[i] has resource version baseVersion+i+1
 	watches     int
 	down        bool
 }
 
 // New returns a server without EndpointSlices, to be used as an http.Handler. The resource version
-// of its first event is version+1. As after the restore of a backup, a watch that starts at a later
-// version than the server's fails.
+// of its first event is version+1. A watch that wants to start later than that fails, as it does
+// after a backup was restored.
 func New(version int) *Server {
 	s := &Server{slices: make(map[string]string), baseVersion: version}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
-// Start starts a server without EndpointSlices. The server stops when the test ends.
+// Start starts a server without EndpointSlices, which stops when the test ends.
 func Start(t testing.TB) *Server {
 	s := New(0)
 	s.server = httptest.NewServer(s)
@@ -63,8 +63,7 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown makes the server end all watches and refuse requests if down is true, and serve again if
-// it is false.
+// SetDown ends all watches and refuses requests if down is true, and serves again if it's false.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

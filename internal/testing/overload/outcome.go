@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// Outcome is what has become of the calls of a world, from World.From on.
+// Outcome says what happened to the calls of a world that began after World.From.
 type Outcome struct {
 	Calls, Good, Lost int
-	Refused           int // by the client: no priority takes them
-	Waited            int // lost while they waited for a connection
-	Elsewhere         int // answered by another priority than the first
+	Refused           int // by the client, since no priority takes them
+	Waited            int // lost while waiting for a connection
+	Elsewhere         int // answered by any priority but the first
 	Attempts          int
 
-	Goodput   float64       // of the smaller of load and capacity
-	Recovery  time.Duration // after the trouble; negative if it never ends
+	Goodput   float64       // as a fraction of load or capacity, whichever is smaller
+	Recovery  time.Duration // measured from the end of the trouble; negative if it never ends
 	Diverted  int           // answered elsewhere since the trouble began
 	InTrouble int           // lost since the trouble began
-	Next      time.Duration // from the begin of the trouble to the first answer elsewhere
-	Moves     float64       // of a client in a minute
+	Next      time.Duration // from the start of the trouble to the first answer elsewhere
+	Moves     float64       // per client and minute
 
 	world   World
 	seconds []second
@@ -114,7 +114,7 @@ func (o *Outcome) recovery() time.Duration {
 	return -1
 }
 
-// Missed returns the bounds of the world that the outcome does not keep, with the figures.
+// Missed lists the bounds that the outcome misses, with figures.
 func (o Outcome) Missed() (missed []string) {
 	want := o.world.Want
 	check := func(bounded, kept bool, format string, args ...any) {
@@ -139,7 +139,7 @@ func (o Outcome) Missed() (missed []string) {
 	return missed
 }
 
-// String returns the figures in a line.
+// String returns the figures on a single line.
 func (o Outcome) String() string {
 	percent := func(n int) float64 { return 100 * float64(n) / float64(max(1, o.Calls)) }
 	text := fmt.Sprintf("lost %5.1f %%  refused %5.1f %%  elsewhere %5.1f %%  goodput %.3f  moves %.2f", percent(o.Lost), percent(o.Refused), percent(o.Elsewhere), o.Goodput, o.Moves)

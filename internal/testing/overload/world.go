@@ -1,10 +1,10 @@
-// Package overload has worlds in which clients send calls to priorities of servers that can become
-// full, slow or silent, and a model of discrete events that runs them with the shares of
-// internal/core/share. A world of minutes takes milliseconds. For tests only.
+// Package overload has worlds, in which clients call priorities of servers that can get full, slow
+// or silent. It runs them in a discrete-event model with the shares of internal/core/share. Minutes
+// in a world take milliseconds. For tests only.
 //
-// The model knows queues and connectivity, and nothing of gRPC: it judges the rules, and tests of
-// the real library judge how they are carried out. Each world has bounds. A bound that is missed
-// is reported, and never changed to be met.
+// The model knows about queues and connectivity but nothing about gRPC. It shows whether the rules
+// are any good, and tests with the real library show whether we follow them. Every world has
+// bounds. If one is missed, we report that; we never adjust a bound to make it pass.
 package overload
 
 import (
@@ -33,54 +33,54 @@ const (
 	forever = time.Duration(math.MaxInt64)
 )
 
-// Span is a time from the begin of a world to another one.
+// Span is a part of a run, in time since its beginning.
 type Span struct{ From, To time.Duration }
 
 // Has reports whether a moment is in the span.
 func (s Span) Has(t time.Duration) bool { return rehearse.Span(s).Has(t) }
 
-// Spike is another load for a while.
+// Spike is a different load for a while.
 type Spike struct {
 	Load float64
 	Span
 }
 
-// World is a setting and what is expected of it.
+// World is a setting together with what we expect of it.
 type World struct {
 	Name       string
 	Priorities [][]Server
 	Clients    int
-	Load       float64         // calls in a second, of all clients
-	Deadlines  []time.Duration // of the clients in turn; 0 for none
+	Load       float64         // calls per second by all clients together
+	Deadlines  []time.Duration // clients take these in turn; 0 is none
 	Length     time.Duration
-	From       time.Duration // calls that begin earlier are not counted
+	From       time.Duration // calls that began earlier don't count
 	Spike      Spike
 	Events     []Event
-	Restart    time.Duration // all clients are replaced by new ones; 0 for never
+	Restart    time.Duration // when all clients are replaced by new ones; 0 is never
 	Trouble    Span          // the time of the fault or the spike
 
-	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
-	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
-	Tokens               float64 // of the retry throttle; 0 for no retries
+	Costly, CostlyFactor float64 // this fraction of the calls takes that many times longer
+	Expire, Fail         float64 // fractions of calls that would expire or fail (INTERNAL) anyway
+	Tokens               float64 // of the retry throttle; 0 means no retries
 	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
 	FailoverTimeout      time.Duration
 
 	Want Bounds
 }
 
-// Bounds are what a world must keep. A bound of 0 is none, but see None.
+// Bounds are the limits that a world must stay within. 0 means no limit, but see None.
 type Bounds struct {
-	Goodput    float64       // at least this fraction of the smaller of load and capacity is answered
-	Recovery   time.Duration // after the trouble, calls are lost for at most so long
-	Lost       int           // at most so many calls are lost because of the trouble
-	ClientLost float64       // the same, for each client
-	Next       time.Duration // so long after the trouble began, another priority answers
-	Elsewhere  float64       // at most this fraction is answered by another priority than the first
-	Diverted   int           // at most so many calls are
-	Attempts   float64       // at most so many for each call
-	Moves      float64       // at most so many moves of a client between priorities in a minute
-	None       bool          // nothing is refused by the client
-	Kept       bool          // no call is lost that is not refused by a server or expires in one
+	Goodput    float64       // answered calls as a fraction of load or capacity, whichever is smaller; at least
+	Recovery   time.Duration // how long calls are lost after the trouble; at most
+	Lost       int           // calls lost because of the trouble; at most
+	ClientLost float64       // the same per client
+	Next       time.Duration // from the start of the trouble until another priority answers; at most
+	Elsewhere  float64       // fraction answered by any priority but the first; at most
+	Diverted   int           // the same as a number of calls
+	Attempts   float64       // per call; at most
+	Moves      float64       // of a client between priorities, per minute; at most
+	None       bool          // the client refuses nothing
+	Kept       bool          // no call is lost, except those that a server refuses or that expire there
 }
 
 func (w World) played() rehearse.World {
@@ -93,7 +93,7 @@ func (w World) played() rehearse.World {
 	}
 }
 
-// entries says that each priority is an entry of the target, with a source of its own.
+// entries makes each priority an entry of the target, with its own source.
 func (w World) entries() (list []string) {
 	for p := range w.Priorities {
 		list = append(list, fmt.Sprint(p))
@@ -127,8 +127,8 @@ func each(servers ...Server) (priorities [][]Server) {
 	return priorities
 }
 
-// filled sets what a world does not say: 30 clients, a deadline of 1 s, and two priorities of 200
-// calls a second each, for 90 s.
+// filled fills in defaults: 30 clients, a deadline of 1 s, and two priorities with 200 calls a
+// second each, for 90 s.
 func filled(w World) World {
 	if w.Clients == 0 {
 		w.Clients = 30

@@ -23,7 +23,7 @@ type call struct {
 	method string // "" for the usual one
 
 	mu      sync.Mutex
-	address string // the endpoint of the last attempt; "" while the attempt waits for a pick
+	address string // endpoint of the last attempt; "" while that's waiting for a pick
 	sentAt  time.Time
 }
 
@@ -62,8 +62,8 @@ func (c *call) openStream(ctx context.Context, cc *grpc.ClientConn, length time.
 	return stream, stream.RecvMsg(&answer)
 }
 
-// observer is a stats handler that reports when attempts are sent and end, and a metrics recorder
-// that reports failovers.
+// observer is a stats handler that reports when attempts are sent and end. It's also a metrics
+// recorder that reports failovers.
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	onSend     func(address string)

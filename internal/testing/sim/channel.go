@@ -16,8 +16,8 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel records what the policies of one gRPC channel report. It passes each report of a child to
-// the model of gRFC A56 before the priority policy gets it.
+// channel records what the policies of one gRPC channel report. When a child reports, we tell our
+// model of gRFC A56 before the priority policy hears of it.
 type channel struct {
 	w  *World
 	id int
@@ -26,33 +26,33 @@ type channel struct {
 
 	mu                 sync.Mutex
 	advancedAt         time.Time
-	update             tree // the last update of the resolver
+	update             tree // last one from the resolver
 	previousUpdate     tree
 	model              *prioritymodel.Model
 	children           map[string]*childState
-	state              connectivity.State // the last published state
+	state              connectivity.State // last one published
 	picker             balancer.Picker
-	disagreedSeconds   int // for how long the policy has differed from the model
+	disagreedSeconds   int // how long the policy has differed from the model
 	priorities         []string
 	previousPriorities []string
 	updatedAt          time.Time
 	inUpdate           bool
 	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
-	unhandledReports   map[string]prioritymodel.Report // by child; only for children that the model has not created
-	truth              EndpointSet                     // of the last update
+	unhandledReports   map[string]prioritymodel.Report // by child; only for those that the model hasn't created yet
+	truth              EndpointSet                     // as of the last update
 	failovers          atomic.Int64
 	lastFailover       time.Time
 	coincidedAt        time.Time // when an update last coincided with a failover, or with a report of a child that only the policy has
-	settled            bool      // nothing that affects the priority in use has happened since the last quiet period
+	settled            bool      // since the last quiet period, nothing has happened that affects the priority in use
 }
 
 type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
 	changedAt  time.Time
-	readySince time.Time // or since when it has not been READY
+	readySince time.Time // if it isn't READY, since when that has been so
 	reportedAt time.Time
-	closed     bool // since the last report; a policy that another one has replaced counts as well
+	closed     bool // since the last report; set if its policy has been replaced, too
 }
 
 var lastID atomic.Int64
@@ -74,7 +74,7 @@ func (c *channel) advance() {
 }
 
 func (c *channel) beginUpdate() {
-	// Reports that arrive before endUpdate is called belong to the update, as in gRFC A56.
+	// As in gRFC A56, any reports until endUpdate belong to the update.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
@@ -84,7 +84,7 @@ func (c *channel) beginUpdate() {
 	c.inUpdate = true
 }
 
-// endUpdate makes the model choose a priority, and then passes the reports of new children to it.
+// endUpdate first lets the model choose a priority, then passes it the reports of new children.
 func (c *channel) endUpdate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +98,9 @@ func (c *channel) endUpdate() {
 }
 
 func (c *channel) reportToModel(r prioritymodel.Report) {
-	// The policy may handle simultaneous events in another order than the model and may therefore
-	// create the child earlier. In this case, the model gets the report when it creates the child.
-	// The caller holds the lock.
+	// The policy may handle simultaneous events in a different order and create the child before
+	// the model does. If so, the model gets the report when it creates the child. The caller holds
+	// the lock.
 	if c.model.Updating(r.Text) == nil {
 		if c.unhandledReports[r.Text] = r; time.Since(c.updatedAt) == 0 {
 			c.coincidedAt = c.updatedAt
@@ -119,8 +119,8 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 }
 
 func (c *channel) childClosed(child string) {
-	// If the child is still configured, this shows that a deactivated child is kept for 15 minutes
-	// only.
+	// If the child is still configured, this shows that we keep deactivated children for 15 minutes
+	// and no longer.
 	open := c.w.isOpen(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,14 +167,14 @@ func (c *channel) policyPublished(s balancer.State) {
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// mayUsePicker cannot distinguish the pickers that queue calls.
+// mayUsePicker can't tell pickers that queue calls apart.
 func (c *channel) mayUsePicker(child *childState) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check is called once a second. We ignore differences of less than two seconds, since the policy
-// and the model may handle simultaneous events in a different order.
+// check runs once a second. The policy and the model may handle simultaneous events in a different
+// order, so we tolerate differences of less than two seconds.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,8 +189,8 @@ func (c *channel) check() {
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// The published picker is not that of a child if the policy is in TRANSIENT_FAILURE, when its
-	// error names all children.
+	// In TRANSIENT_FAILURE, the policy doesn't publish a child's picker, since its error names all
+	// children.
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure {
 		agree = c.mayUsePicker(c.children[child])
 	}
@@ -211,19 +211,13 @@ func (c *channel) recordCoincidence() {
 	}
 }
 
-// mayDifferByOrder reports whether the policy and the model may differ because they have handled
-// simultaneous events in a different order. The caller holds the lock.
-//
-// With standbys, an update may coincide with a failover. The model creates a standby
-// immediately. The policy creates the standby after all simultaneous events, when the standby may
-// no longer be needed, and may also create a child that the model does not create. The failover
-// timers of the policy and the model then differ.
+// mayDifferByOrder reports whether the policy and the model could differ just because they've
+// handled simultaneous events in a different order. The caller holds the lock.
 func (c *channel) mayDifferByOrder() bool {
-	// Simultaneous events may be handled in another order by the policy than by the model. The
-	// caller holds the lock.  With standbys or near groups, an update may coincide with a failover.
-	// The model creates a standby immediately. The policy creates the standby after all
-	// simultaneous events, when the standby may no longer be needed, and may also create a child
-	// that the model does not create. The failover timers of the policy and the model then differ.
+	// With standbys or near groups, an update may coincide with a failover. The model then creates
+	// a standby immediately. The policy waits until it has handled all simultaneous events. By
+	// then, the standby may not be needed anymore, or the policy may create a child that the model
+	// doesn't. The two then have different failover timers.
 	s := c.w.settings
 	return s.warmStandby > 0 && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
 }
@@ -241,8 +235,9 @@ func (c *channel) states() string {
 }
 
 func (c *channel) checkFailover(from, to string) {
-	// Calls must not leave a READY child for a lower child, for a child without endpoints, or for a
-	// higher child that is still connecting, except during an update or if gRFC A56 requires it.
+	// Calls must not leave a READY child for a lower one, for one without endpoints, or for a
+	// higher one that's still connecting. During an update, or if gRFC A56 demands it, that's
+	// allowed.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers.Add(1)

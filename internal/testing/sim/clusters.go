@@ -11,11 +11,11 @@ import (
 
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// innerName is the name of the aggregate cluster that is a member of the outer aggregate cluster.
+// This aggregate cluster is a member of the outer one.
 const innerName = cluster + "Inner"
 
 func members(truth EndpointSet) []EndpointSet {
-	// The first cluster gets two priorities, and each other cluster gets one priority.
+	// The first cluster gets two priorities, and the rest get one each.
 	n := min(2, len(truth))
 	all := []EndpointSet{truth[:n:n]}
 	for _, tier := range truth[n:] {
@@ -24,9 +24,9 @@ func members(truth EndpointSet) []EndpointSet {
 	return all
 }
 
-// clusters returns an aggregate cluster and its members. All members except the first are in a
-// second aggregate within the first one. If static is set, the members contain their endpoints;
-// otherwise, they use EDS.
+// clusters returns an aggregate cluster and its members. All members but the first are in a second
+// aggregate inside of it. If static is set, the members contain their endpoints; otherwise they use
+// EDS.
 func clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
@@ -49,8 +49,7 @@ func clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		// The first cluster is a member of both aggregates; its second position must have no
-		// effect.
+		// The first cluster is in both aggregates. Its second position must have no effect.
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))

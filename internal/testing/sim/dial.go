@@ -12,7 +12,7 @@ import (
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailedAt[address]; ok && failed.Before(time.Now()) {
-		// gRPC's jitter makes a backoff up to 20 % shorter.
+		// Jitter can make gRPC's backoff up to 20 % shorter.
 		if pause := time.Since(failed); failed.After(w.openedAt) && pause >= w.settings.maxBackoff*4/5 {
 			w.mark(markBackoff)
 			if w.settings.maxBackoff == 120*time.Second {

@@ -33,12 +33,12 @@ type Second struct {
 // FleetRecord is the result of RunFleet.
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // the cost of one client
+	Cost    Cost // of one client
 }
 
 type Cost struct{ Bytes, Goroutines int }
 
-// The times of the events, in seconds after the start.
+// When things happen, in seconds after the start.
 const (
 	FleetRestart = 60
 	FleetLoss    = 180
@@ -53,8 +53,8 @@ const (
 	restartTime     = 5
 )
 
-// fleet has many clients of one management server. Each client has its own connection to the
-// server.
+// fleet is a set of clients of the same management server. Each client has its own connection to
+// it.
 type fleet struct {
 	config     FleetConfig
 	network    *Network
@@ -88,7 +88,7 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 	return record, nil
 }
 
-// FleetCost returns the cost of one client, half a minute after the start. It must be called in a
+// FleetCost returns the cost of one client half a minute after the start. It must be called in a
 // synctest bubble.
 func FleetCost(config FleetConfig) (Cost, error) {
 	before := currentCost()
@@ -104,7 +104,7 @@ func FleetCost(config FleetConfig) (Cost, error) {
 func currentCost() Cost {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first collection does not free objects in pools and objects with finalizers
+	runtime.GC() // once more, for objects in pools and those with finalizers
 	runtime.ReadMemStats(&m)
 	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
 }
@@ -148,7 +148,7 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 
 func (f *fleet) start() error {
 	for range f.config.Clients {
-		network := &adsclient.Network{Dial: f.network.Dial} // clients with the same adsclient.Network would share a stream
+		network := &adsclient.Network{Dial: f.network.Dial} // with a common adsclient.Network, clients would share a stream
 		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),

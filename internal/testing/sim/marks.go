@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A mark is the name of a situation that at least one simulation must reach, because otherwise the
-// checks for that situation prove nothing. Each simulation counts at most once for a mark.
+// A mark names a situation that at least one simulation must get into. If none did, the checks for
+// that situation would prove nothing. Each simulation counts at most once per mark.
 
-// Marks counts how many simulations have reached each mark. Its methods may be called concurrently.
+// Marks counts how many simulations reached each mark. Its methods may be called concurrently.
 type Marks struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -69,9 +69,9 @@ const (
 	markSecondServer   = "bound: the second management server"
 )
 
-// bounds are the marks with code of their own. They do not include limits that an hour cannot
-// reach, and limits that cannot be observed from outside: the longest ejection, HushOfMechanism and
-// the waits within one source.
+// bounds are the marks that have code of their own. Some limits are left out because we can't reach
+// them within an hour or can't observe them from outside: the longest ejection, HushOfMechanism,
+// and the waits within one source.
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markSurvivor, "judgeSurvivor"},
@@ -88,8 +88,7 @@ var bounds = []mark{
 	{markSecondServer, "watch, from its connections"},
 }
 
-// loggedMarks are the marks that a simulation reaches when the library logs a line that matches
-// pattern.
+// A simulation reaches one of these when the library logs a line that matches pattern.
 var loggedMarks = []struct {
 	name    string
 	pattern *regexp.Regexp

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// pair configures a simulation in which two faults repeatedly occur at the same time.
+// pair configures a simulation in which two faults keep occurring at the same time.
 type pair struct {
 	faults              []pairFault
-	callInterval        time.Duration // the average time between two calls
+	callInterval        time.Duration // on average
 	deadline            time.Duration
 	latency             time.Duration
 	rareCalls, streams  bool
@@ -20,14 +20,13 @@ type pair struct {
 	done                chan struct{}
 }
 
-// choosePair turns outlier detection on, because the channel would otherwise not notice failing
-// calls.
+// choosePair turns on outlier detection, as the channel wouldn't notice failing calls without it.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
 	w.pair, w.judge = p, newJudge(w)
 	w.settings.detects, w.settings.pickFirst = true, false
-	w.settings.overflow = true // otherwise, the last priority is not used if its endpoints are ejected
+	w.settings.overflow = true // otherwise the last priority isn't used if its endpoints are ejected
 	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}[w.rand.IntN(4)]}
 	p.rareCalls, p.streams = has("seldom"), has("streams")
 	p.callInterval = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
@@ -45,7 +44,7 @@ func (w *World) choosePair(name string) {
 	}
 	p.streamsHaveDeadline = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.cancelMode = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + 12*w.link.Delay // includes the time for a connection and a call
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + 12*w.link.Delay // leaves time for a connection and a call
 	if !w.hitsEndpoints(p) {
 		candidates := []int{0, 1, 2, 3, 4}
 		p.faults = append(p.faults, pairFaults()[candidates[w.rand.IntN(len(candidates))]])
@@ -67,7 +66,7 @@ func (w *World) hitsEndpoints(p *pair) bool {
 }
 
 func (w *World) runPair(length time.Duration) {
-	// In between, it checks which priority gets the calls.
+	// In between, we check which priority gets the calls.
 	end := time.Now().Add(length)
 	sleep(10 * time.Second)
 	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {
@@ -118,7 +117,7 @@ func (w *World) episode() {
 	w.sustain(all)
 	w.markPair(all)
 	endsConnections := slices.ContainsFunc(all, func(s *activeFault) bool { return s.name == "ends" || s.name == "resets" })
-	if !endsConnections { // otherwise, the correct priority may have just lost its connections and get no calls
+	if !endsConnections { // otherwise the correct priority may have just lost its connections
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")
@@ -130,7 +129,7 @@ func (w *World) episode() {
 }
 
 func (w *World) markPair(all []*activeFault) {
-	// A fault that needs endpoints and has none has not occurred.
+	// If a fault needs endpoints and got none, it hasn't occurred.
 	var names []string
 	for _, s := range all {
 		if s.begin == nil && s.repeat == nil || len(s.endpoints) > 0 {
@@ -175,7 +174,7 @@ func (w *World) callsMade() int {
 }
 
 func (w *World) duringBurst(f func()) {
-	// If the client makes rare calls, and in a third of the other cases, it only calls f.
+	// We only make calls in two thirds of the cases, and not at all if the client makes rare calls.
 	makeCalls := func(n int) {
 		for range n {
 			w.pair.running.Go(func() { w.pairCall(true) })
@@ -219,7 +218,7 @@ func (w *World) isSettled() bool {
 	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// checkInUse does nothing while the channel may still react to a change.
+// We can't check anything while the channel may still be reacting to a change.
 func (w *World) checkInUse() {
 	if !w.isSettled() || w.sharesVary() {
 		return
@@ -230,7 +229,7 @@ func (w *World) checkInUse() {
 	keepsConnection := func(address string) bool { return !w.reachable(address) && !w.network.Connected(address).IsZero() }
 	isCutShort := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
 	if len(correct) == 0 || slices.ContainsFunc(w.knownTruth.serving(), keepsConnection) || slices.ContainsFunc(w.knownTruth.serving(), isCutShort) {
-		return // an unreachable endpoint still has a connection, or the connections of an endpoint are always reset
+		return // either an unreachable endpoint still has a connection, or an endpoint's connections keep being reset
 	}
 	w.calls.Checks++
 	var endpoints []string

@@ -31,7 +31,7 @@ func (w *World) pairCall(waitForReady bool) {
 	address, sentAt := c.lastAttempt()
 	w.mu.Lock()
 	w.calls.add(address, err)
-	if address == "" || status.Code(err) != codes.Canceled { // the client has not canceled a call that was sent
+	if address == "" || status.Code(err) != codes.Canceled { // it was sent, and the client hasn't canceled it
 		j.callEnded(c, address, sentAt, err)
 	}
 	w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, waitForReady bool, r *r
 	ctx, cancel := context.WithCancel(context.Background())
 	length, patience := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.cancelMode == 2 {
-		length = 4 * time.Hour // longer than the faults last
+		length = 4 * time.Hour // outlasts the faults
 	}
 	if w.pair.streamsHaveDeadline {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The descriptions of the rules, as they appear in the log.
+// The rules as the log describes them.
 const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
@@ -129,7 +129,7 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// reachableSince returns "" if there is none.
+// Returns "" if there's none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.updatedAt.After(t) {
 		return ""
@@ -144,9 +144,9 @@ func (w *World) reachableSince(t time.Time) string {
 	return ""
 }
 
-// mayRefuseCalls is true if an endpoint may get no calls even if it is the only one that is
-// reachable: without overflow, an ejection lasts for its time (gRFC A50). The caller holds the
-// lock.
+// mayRefuseCalls is true if an endpoint may get no calls even though it's the only one that can be
+// reached. That's because without overflow, an ejection lasts until its time is over (gRFC A50).
+// The caller holds the lock.
 func (w *World) mayRefuseCalls(address string) bool {
 	c := w.conditions[address]
 	return !w.settings.overflow && c.wasEjected && c.mayBeEjected()
@@ -164,8 +164,8 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet returns false if the channel has received an update during the check, which may take
-// long if an endpoint is slow.
+// Returns false if the channel got an update during the check, which can take long if an endpoint
+// is slow.
 func (w *World) checkQuiet() (undisturbed bool) {
 	q := w.newExpectation()
 	if len(q.priorities) == 0 {
@@ -182,8 +182,8 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	return !w.disturbed(q)
 }
 
-// sample returns false if a call went to a wrong endpoint, or if the channel has received an update
-// during the calls.
+// Returns false if a call went to a wrong endpoint, or if the channel got an update in the
+// meantime.
 func (w *World) sample(q expectation) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -193,7 +193,7 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 		if w.disturbed(q) {
 			return nil, false
 		}
-		if isShed(err) { // a priority that is slow or hangs is full
+		if isShed(err) { // a priority that's slow or hangs is full
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.checkShed()
@@ -215,17 +215,17 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 	return counts, true
 }
 
-// expectation is the expected behaviour of the channel while nothing changes.
+// expectation is what the channel should do while nothing changes.
 type expectation struct {
 	priorities []int
 	endpoints  []string
-	shares     []share // nil if the shares are not certain
+	shares     []share // nil if we can't be sure of the shares
 	calls      int
 	updatedAt  time.Time
 }
 
 func (w *World) newExpectation() expectation {
-	// This also records the priority in use, which determines which later changes may cause a
+	// This also records the priority in use. We need that to know which later changes may cause a
 	// failover.
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,7 +240,7 @@ func (w *World) newExpectation() expectation {
 	}
 	w.calls.Checks++
 	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
-		q.calls = 10 // a call to this endpoint only ends at its deadline
+		q.calls = 10 // each call takes until its deadline
 	}
 	certain := q.certain(w)
 	if certain && q.calls > 100 {
@@ -267,7 +267,7 @@ func (w *World) disturbed(q expectation) bool {
 func (w *World) checkConnections() {
 	// The caller holds the lock.
 	for _, address := range w.addresses {
-		// A call that hangs keeps the connection to a removed endpoint open until its deadline.
+		// A hanging call keeps the connection to a removed endpoint open until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.changedAt) < 2*(w.settleTime()+w.maxRestTime()) {
 			continue
 		}

@@ -29,7 +29,7 @@ func (w *World) hasConnection(address string) bool {
 	return open > 0
 }
 
-// checkServers is called after the first server has worked for long enough. The caller holds the
+// checkServers is called once the first server has worked for long enough. The caller holds the
 // lock.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.secondServerReported {

@@ -26,25 +26,24 @@ const (
 )
 
 type condition struct {
-	up         bool
-	notServing bool
-	hang       bool
-	code       codes.Code
-	link       Link
-	// changedAt is when the condition last changed.
+	up                 bool
+	notServing         bool
+	hang               bool
+	code               codes.Code
+	link               Link
 	changedAt          time.Time
 	behaviourChangedAt time.Time
-	// firstSuccess is when a call to the backend first succeeded after its last failure.
+	// firstSuccess is when a call first succeeded after the last failure.
 	firstSuccess time.Time
-	// laterSuccess is when a call first succeeded that was sent at least an interval of outlier
+	// laterSuccess is when a call first succeeded that was sent at least one interval of outlier
 	// detection after firstSuccess.
 	laterSuccess time.Time
-	// resetAt is when the connections of the backend were last reset while calls were in flight.
+	// resetAt is when connections were last reset while calls were in flight.
 	resetAt time.Time
-	// lastFailure is when a call to the backend last failed. lastSuccess is when a call last
-	// succeeded that was sent after lastFailure.
+	// lastFailure is when a call last failed. lastSuccess is when a call last succeeded that was
+	// sent after lastFailure.
 	lastFailure, lastSuccess time.Time
-	inFlight                 int  // attempts that have not ended
+	inFlight                 int  // attempts that haven't ended
 	wasEjected               bool // since the channel opened
 }
 
@@ -58,7 +57,7 @@ type behaviour struct {
 
 func (c *condition) behaviour() behaviour { return behaviour{c.reachable(), c.works(), c.code} }
 
-// mayBeEjected reports whether the backend may be ejected because of recent failures.
+// mayBeEjected reports whether the backend could be ejected because of recent failures.
 func (c *condition) mayBeEjected() bool {
 	return time.Since(c.changedAt) < maxEjectedTime || time.Since(c.lastFailure) < maxEjectedTime
 }
@@ -79,9 +78,8 @@ type World struct {
 	target     string
 	targetText string
 	settings   settings
-	callEach   time.Duration // the longest time between two calls
-	// events are the random events of this simulation and their weights.
-	events []event
+	callEach   time.Duration // longest time between two calls
+	events     []event
 	// builders are the library's resolver builders, which store answers.
 	builders   []resolver.Builder
 	goroutines int
@@ -89,7 +87,7 @@ type World struct {
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // includes closed channels, which may still get updates
+	channels   []*channel // includes closed ones, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
@@ -97,22 +95,22 @@ type World struct {
 	history    []EndpointSet
 
 	lastEvent     time.Time
-	knownTruth    EndpointSet // the endpoints of the channel's last update; nil if there was none
+	knownTruth    EndpointSet // from the channel's last update; nil before the first
 	previousTruth EndpointSet
 	updatedAt     time.Time
 	repeated      int
 	openedAt      time.Time
 	lastReceived  time.Time            // when any channel last got an update while the source worked
 	removedAt     map[string]time.Time // when an update removed each address
-	everKnown     map[string]bool      // the addresses in the updates of all channels
-	announced     []string             // the sizes of the updates that the log has announced in this instant
+	everKnown     map[string]bool      // addresses in the updates of all channels
+	announced     []string             // sizes of updates that the log has announced at this instant
 	announcedAt   time.Time
 
-	sourceFault          string // describes the fault of the source; "" while the source works
+	sourceFault          string // describes the fault; "" while the source works
 	sourceWorksSince     time.Time
 	sourceChangedAt      time.Time
-	priorityInUse        int      // at the last check; -1 if it was not certain
-	vitalAddresses       []string // of the priority in use and all higher priorities
+	priorityInUse        int      // at the last check; -1 if we weren't sure
+	vitalAddresses       []string // of the priority in use and everything above it
 	contentDiffers       bool
 	secondServerReported bool // checkServers has reported a connection
 	checking             bool
@@ -121,11 +119,11 @@ type World struct {
 	load                 *load  // nil before the load begins
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
-	marked               marked // the marks that the simulation has reached
+	marked               marked // the marks that we've reached
 	dialFailedAt         map[string]time.Time
 }
 
-// Calls counts the results of calls, the failovers, and the checks.
+// Calls counts the results of calls, failovers and checks.
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
 func (c Calls) String() string {
@@ -201,8 +199,8 @@ func (w *World) draw(config Config) (kind string) {
 }
 
 func (w *World) sometimesFailSource(kind string) {
-	// For several sources, the probability is one half, because only with several sources may a
-	// channel have to wait for one source after another has answered.
+	// With several sources, we do this half of the time. It's the only case where a channel may
+	// have to wait for one source when another has already answered.
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
 	}
@@ -221,7 +219,7 @@ func (w *World) addBackends() {
 }
 
 func (w *World) dial() error {
-	// Updates of the previous channel are then ignored.
+	// From here on, updates of the previous channel are ignored.
 	c := newChannel(w)
 	observer := &observer{onSend: w.sentTo, onEnd: w.attemptEnded, onFailover: c.checkFailover}
 	var observed []resolver.Builder
@@ -288,8 +286,8 @@ func (w *World) settleTime() time.Duration {
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
 			// When a hanging call reaches its deadline, the server resets its stream. If packets
-			// are lost only in the other direction, keepalive counts this reset as activity, and
-			// detects the lost packets later.
+			// are only lost in the other direction, keepalive takes the reset for activity, so it
+			// detects the loss later.
 			return 2 * wait // the first half is for the deadline of an earlier call
 		}
 	}
