@@ -20,13 +20,12 @@ type measure struct {
 	picture      string // file name without its extension, or ""
 	value        func(result) float64
 	show         func(float64) string
-	// To be better, a figure must be smaller than the reference's by this difference, and by a
-	// tenth.
+	// A figure is only better if it beats the reference's by at least this much, and by a tenth.
 	minDifference float64
-	// A client can improve some figures by giving up. It is then better only if it also loses no
-	// more calls than the reference.
+	// Clients can improve some figures just by giving up. For those, they must also lose no more
+	// calls than the reference.
 	requiresNoMoreLost bool
-	// These values have the lightest and the darkest field in the picture.
+	// The values with the lightest and the darkest field in the picture.
 	low, high float64
 }
 
@@ -148,7 +147,7 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// All columns except the first and the last contain numbers.
+// All columns but the first and the last are numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -238,7 +237,7 @@ func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// The result is "" if /proc/cpuinfo has no name.
+// Returns "" if /proc/cpuinfo has no name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 const never = time.Duration(math.MaxInt64)
 
 type result struct {
-	first       time.Duration // time from the fault to the first answer of a call that began after it
-	lost, calls int           // numbers of failed calls and of all calls
+	first       time.Duration // from the fault to the first answer of a call that began after it
+	lost, calls int           // failed calls, and all calls
 	longest     time.Duration // duration of the longest call
-	changes     int           // how often the other priority began to answer
-	connections int           // number of connection attempts after the fault
+	changes     int           // how often answers switched to the other priority
+	connections int           // connection attempts after the fault
 }
 
 type record struct {
@@ -63,7 +63,7 @@ func parse(fields []string) (record, error) {
 	return r, errors.Join(errs...)
 }
 
-// A file that does not exist has no results.
+// If the file doesn't exist, there are no results.
 func load(name string) ([]record, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func save(name string, all []record) error {
 
 type figure struct{ median, worst float64 }
 
-// We take the median and the worst value for each fault and contestant.
+// The median and the worst value for each fault and contestant.
 func summary(all []record, of func(result) float64) map[[2]string]figure {
 	values := make(map[[2]string][]float64)
 	for _, r := range all {

@@ -26,13 +26,13 @@ const firstPriority, secondPriority = "first", "second"
 
 const perPriority = 2
 
-// A world has one client's two priorities of backends with their DNS names, and the client's
-// connections. Different worlds share only the DNS server.
+// A world is everything that belongs to one client: two priorities of backends, their DNS names,
+// and the client's connections. All that worlds have in common is the DNS server.
 type world struct {
 	dns                  *dnstest.Server
 	number               uint32
 	first, second, spare []*backend     // spare replaces first when the DNS name changes
-	trusted              *x509.CertPool // nil if the world does not use TLS
+	trusted              *x509.CertPool // nil without TLS
 
 	attempts atomic.Int64
 
@@ -46,8 +46,8 @@ type clientConn struct {
 	conn    *net.TCPConn
 }
 
-// Each world has its own IP addresses, so that it cannot use the address of a killed backend of
-// another world. Concurrent processes use different ports.
+// Each world has its own IP addresses, so it can't get the address of another world's killed
+// backend. Processes that run at the same time use different ports.
 var (
 	worlds atomic.Uint32
 	port   = 20_000 + os.Getpid()%10_000
@@ -106,7 +106,7 @@ func (w *world) host(priority string) string {
 // The priority "all" has the addresses of both.
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
-// All clients use these: credentials, dialer and keepalive.
+// The credentials, dialer and keepalive that all clients use.
 func (w *world) options() []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if w.trusted != nil {

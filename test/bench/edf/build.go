@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// We count this for each endpoint: a scheduler and its first pick.
+// Cost per endpoint of creating a scheduler and making its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,8 +38,7 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// The latencies are those of picks on all cores at the same time, and include the time to read the
-// clock.
+// The latency of picks that run on all cores at once. It includes reading the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {

@@ -17,13 +17,13 @@ type tails struct {
 	rows        []*tailRow
 }
 
-// A row has one value for each seed.
+// Each row has one value per seed.
 type tailRow struct {
 	deadline, policy string
 	calls            int
 	failed           []float64 // percent
-	slow             []float64 // percent that the slow backend answers
-	elsewhere        []float64 // percent that the second priority answers
+	slow             []float64 // percent answered by the slow backend
+	elsewhere        []float64 // percent answered by the second priority
 	millis           [][]float64
 }
 
@@ -76,7 +76,7 @@ func median(seeds []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// We print the median, and the range if it is wide.
+// We print the median, plus the range if it's wide.
 func spread(format string, seeds []float64) string {
 	middle, low, high := fmt.Sprintf(format, median(seeds)), slices.Min(seeds), slices.Max(seeds)
 	from, to := fmt.Sprintf(format, low), fmt.Sprintf(format, high)
@@ -102,8 +102,8 @@ func (t tails) table(deadline string) string {
 	return b.String()
 }
 
-// Each percentile has its latency, with a line for each policy. Each tenth of the calls that remain
-// has the same width.
+// For each percentile we plot the latency, with a line per policy. On the x axis, every further
+// nine takes up the same width.
 func (t tails) plot(deadline string) string {
 	const lowest, highest = 30, 1000
 	most := slices.Max(t.percentiles)
@@ -142,7 +142,7 @@ func (t tails) plot(deadline string) string {
 	return b.String()
 }
 
-// A policy alone has the colour of the one like it through us, and dashes.
+// A policy on its own has the color of the same policy through us, but with dashes.
 func tailStyle(policy string) (class int, dashes string) {
 	if strings.HasSuffix(policy, " alone") {
 		dashes = ` stroke-dasharray="6 4"`

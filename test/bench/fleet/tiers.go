@@ -13,16 +13,15 @@ var recorded string
 
 type recording struct {
 	clients, backends, callMillis int
-	cost, connection              cost // the cost of a client, and of a connection to a backend
+	cost, connection              cost // of a client, and of a connection to a backend
 	seconds                       [][]int
 }
 
 type cost struct{ bytes, goroutines int }
 
-// The columns with the calls to the backends of a priority. A row of recording.seconds has the
-// calls to each backend, beginning with the backends of p0; the connection attempts to each
-// backend, in the same order; the connection attempts to the management server; and the failed
-// calls.
+// The columns with the calls to a priority's backends. A row of recording.seconds starts with the
+// calls to each backend, those of p0 first. Then come the connection attempts to each backend in
+// the same order, the connection attempts to the management server, and the failed calls.
 func (r recording) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
@@ -83,7 +82,7 @@ func (r recording) column(c, from, to int) []int {
 	return all
 }
 
-// For each second from from to to-1, this is the maximum of the columns first to end-1.
+// For each second from from to to-1, the maximum of the columns first to end-1.
 func (r recording) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -92,7 +91,7 @@ func (r recording) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// In the last 30 seconds, the fleet has settled.
+// By the last 30 seconds, the fleet has settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)

@@ -64,10 +64,10 @@ func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// So many calls show which pods a channel uses.
+// This many calls are enough to see which pods a channel uses.
 const callsPerStep = 200
 
-// If calls failed, their number comes after the names of the pods.
+// The names of the pods that answered, followed by the number of failed calls if there were any.
 func answeringPods(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsPerStep {
@@ -96,7 +96,7 @@ func answeringPods(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// We make a call on each channel every 10 ms, and ignore the results.
+// traffic makes a call on each channel every 10 ms and ignores the results.
 func traffic(duration time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

@@ -30,10 +30,9 @@ func matchesLine(want, got string) bool {
 	return ok && strings.HasSuffix(got, rest)
 }
 
-// The result has the lines of the expected output (-) and of the real output (+), and matching
-// lines once.
+// The result marks expected lines with - and real ones with +. Lines that match are listed once.
 func diff(want, got []string) string {
-	// common[i][j] is the number of lines that want[i:] and got[j:] have in common.
+	// common[i][j] is how many lines want[i:] and got[j:] have in common.
 	common := make([][]int, len(want)+1)
 	for i := range common {
 		common[i] = make([]int, len(got)+1)

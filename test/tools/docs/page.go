@@ -21,7 +21,7 @@ type block struct {
 	language string
 	content  string
 	file     string
-	fragment bool // Go statements or declarations instead of a file
+	fragment bool // Go statements or declarations rather than a file
 	norun    bool
 	reason   string
 	want     *block
@@ -108,7 +108,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// We refuse a block that we would otherwise ignore silently.
+// Any block that we would otherwise silently ignore is an error.
 func (b *block) check() error {
 	switch {
 	case b.language == "":

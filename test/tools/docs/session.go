@@ -14,8 +14,8 @@ import (
 )
 
 // A bash process runs the commands of a page with this script. It reads the number of a block, runs
-// the block, and then writes an empty line to file descriptor 4. Background commands continue to
-// write to the output file of their block.
+// the block, and writes an empty line to file descriptor 4 when it's done. Commands in the
+// background keep writing to the output file of their block.
 const driverScript = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"
@@ -102,7 +102,7 @@ func (s *session) close() {
 	_ = s.numbers.Close()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for range 40 { // a process stays visible after its end until its parent has waited for it
+	for range 40 { // a dead process stays visible until its parent has waited for it
 		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
 			return
 		}

@@ -1,12 +1,12 @@
-// Command mutants does mutation testing: it changes one small place of the code at a time, and runs
-// the tests that should then fail. If no test fails, the mutant has survived.
+// Command mutants does mutation testing. It changes one small place of the code at a time, and runs
+// the tests that should then fail. If none does, the mutant has survived.
 //
 //	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] PACKAGE...     from the directory tools
 //
-// A PACKAGE is a directory of the root module. We draw its mutants at random from all places that
-// can be changed, and run the tests of the package first. If the mutant survives these, the tests
-// of the packages in furtherTests run. The changed files replace the originals through go test's
-// -overlay flag, so no source file is modified. A mutant that does not compile does not count.
+// A PACKAGE is a directory of the root module. Its mutants are drawn at random from everything that
+// could be changed. We run the tests of the package first, and if the mutant survives those, the
+// tests of the packages in furtherTests. No source file is modified, since go test's -overlay flag
+// lets us replace files. Mutants that don't compile don't count.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// The tests of these packages also run for the mutants of a package. The fastest come first.
+// Tests of other packages that run for a package's mutants too, fastest first.
 var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./policy/priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./policy/weightedtarget", "./internal/channel/topology"},
@@ -98,7 +98,7 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// We print the mutants that survived or whose tests did not end.
+// This prints the mutants that survived, or whose tests didn't end.
 func testPackage(dir string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
 	all, err := mutantsOf(filepath.Join("../..", dir))
 	if err != nil {
@@ -114,7 +114,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	count := map[outcome]int{}
 	remaining := func() int { return n - count[killed] - count[hung] - count[survived] - count[equivalentMutant] }
 	for remaining() > 0 && len(all) > 0 {
-		batch := min(len(all), remaining()*4/3+1) // about a quarter of the mutants does not compile
+		batch := min(len(all), remaining()*4/3+1) // about a quarter of them won't compile
 		if err := testBatch(dir, all[:batch], tests, known, count, remaining); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	return nil
 }
 
-// We go on until remaining returns 0.
+// We continue until remaining returns 0.
 func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -180,7 +180,7 @@ func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	return testWoven(tests, p, 0)
 }
 
-// The first suite that fails for the mutant is enough.
+// We stop at the first suite that fails.
 func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {

@@ -15,9 +15,9 @@ import (
 type mutant struct {
 	file, pkg      string
 	line           int
-	function       *ast.FuncDecl // the changed function, or nil outside functions
-	from, to       string        // the line before and after the change
-	original, code []byte        // the content of the file before and after the change
+	function       *ast.FuncDecl // the one that's changed, or nil outside functions
+	from, to       string        // the line before and after
+	original, code []byte        // the file before and after
 	set            *token.FileSet
 
 	number     int
@@ -26,8 +26,8 @@ type mutant struct {
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
-// String returns the name of the mutant: the file, the function and the text of the changed line.
-// It has no line number, so that it stays the same when other lines change.
+// String returns the mutant's name: the file, the function and the text of the changed line. We
+// leave out the line number, so that the name stays the same when other lines change.
 func (m *mutant) String() string {
 	function := "package"
 	if m.function != nil {
@@ -100,7 +100,7 @@ func (w *walker) visit(node ast.Node) bool {
 		}
 	case *ast.IfStmt:
 		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
-	case *ast.ExprStmt: // a call whose result is not used
+	case *ast.ExprStmt: // a call whose result isn't used
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
 	case *ast.IncDecStmt, *ast.BranchStmt:
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
@@ -122,7 +122,7 @@ func (w *walker) replace(pos token.Pos, length int, with string) {
 	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
 	m.line = m.set.Position(pos).Line
 	if m.function != nil && pos < m.function.Body.Pos() {
-		m.function = nil // the copy of the function must have the same signature
+		m.function = nil // a copy of the function would need the same signature
 	}
 	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
 	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Without a mutant, the tests of a package may take so long.
+// How long the tests of a package may take without a mutant.
 const maxTimeout = 10 * time.Minute
 
 type suite struct {
-	dir            string // the directory of the package
+	dir            string // of the package
 	flags          []string
-	limit          time.Duration // the timeout of the tests; 0 before the first run
-	failsUnmutated bool          // the tests fail even without a mutant, so they cannot detect mutants
+	limit          time.Duration // timeout; 0 before the first run
+	failsUnmutated bool          // they fail even without a mutant, so they can't detect any
 }
 
-// Tests with random input must use the same input for each mutant, and must not save failing input
-// to a file: later runs would read it.
+// Tests with random input must get the same input for each mutant. They also mustn't save failing
+// input to a file, as later runs would read that.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
@@ -40,8 +40,8 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	return all, nil
 }
 
-// On the first call, we also run the tests without a mutant. If they fail then, they cannot detect
-// mutants, and all mutants count as survived.
+// The first time, we also run the tests without a mutant. If they fail, they can't detect any
+// mutants, and all of them count as survived.
 func (s *suite) run(p *program, number int) (outcome, error) {
 	test, err := p.test(s)
 	if err != nil || test == "" {

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// A build takes much longer than most tests, so a woven program contains many mutants. For each, it
-// has a changed copy of the function. The original function calls this copy if the environment
-// variable MUTANT is the number of the mutant:
+// A build takes far longer than most tests, so we weave many mutants into one program. Each of them
+// adds a changed copy of its function, and the original function calls that copy if the environment
+// variable MUTANT is the mutant's number:
 //
 //	func (c *Child) State() State { return c.state }
 //
@@ -34,12 +34,12 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// All mutants that compile are in the program; the others are marked as uncompiled. Those outside
-// functions cannot be woven.
+// The program has all mutants that compile, and the rest are marked as uncompiled. Outside of
+// functions, we can't weave.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
-		copies := map[string][]*mutant{} // by file, the mutant to which each line belongs
+		copies := map[string][]*mutant{} // by file: which mutant each line belongs to
 		byFile := map[string][]*mutant{}
 		for i, m := range mutants {
 			m.number = i + 1
@@ -78,7 +78,7 @@ func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	return found
 }
 
-// copies gets to which mutant each line belongs.
+// We record in copies which mutant each line belongs to.
 func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	byFunction := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {
@@ -156,10 +156,10 @@ func dispatch(mutants []*mutant) (edits []edit) {
 	return append(edits, edit{m.offset(function.Body.Lbrace) + 1, 0, text.String()})
 }
 
-// A program has changed files, and test binaries that were built with them.
+// A program is a set of changed files, and the test binaries built with them.
 type program struct {
 	scratch string
-	replace map[string]string // the changed files, for go's -overlay flag
+	replace map[string]string // for go's -overlay flag
 	tests   map[*suite]string // "" if a package has no tests
 }
 
@@ -185,7 +185,7 @@ func (p *program) run(dir, command string, args ...string) (string, error) {
 	return runIn(dir, nil, 2*maxTimeout, "go", append([]string{command, "-overlay", file}, args...)...)
 }
 
-// The result is "" if the package has no tests.
+// Returns "" if the package has no tests.
 func (p *program) test(s *suite) (string, error) {
 	if test, ok := p.tests[s]; ok {
 		return test, nil

@@ -1,6 +1,6 @@
-// Command packages draws docs/packages.svg, which shows the packages of the product in groups, and the
-// imports between groups as arrows. It fails if a package is in no group, if a group names a
-// package that does not exist, or if an arrow would point up.
+// Command packages draws docs/packages.svg. It shows the packages of the product in groups, with
+// arrows for imports between groups. If a package is in no group, a group names a package that
+// doesn't exist, or an arrow would point up, it fails.
 //
 //	go run ./packages [--check]     from the directory tools; --check only compares the picture
 package main
@@ -26,13 +26,13 @@ const (
 
 type group struct {
 	title       string
-	packages    []string // packages; NAME/... means NAME and all packages below it, as one
+	packages    []string // NAME/... is NAME and everything below it, as one
 	row         int
 	left, right int
-	base        bool // most groups import this group, so arrows to it are not drawn
+	base        bool // nearly everything imports it, so leave out the arrows
 }
 
-// A group may import only groups in lower rows.
+// Groups may only import groups in lower rows.
 var groups = []group{
 	{title: "the command", packages: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
 	{title: "the public package", packages: []string{".", "policy"}, row: 1, left: 20, right: 340},
@@ -53,7 +53,7 @@ var groups = []group{
 	}, row: 9, left: 20, right: 940, base: true},
 }
 
-// No package of the product imports these, so they are not in the picture.
+// Nothing in the product imports these, so they're not in the picture.
 var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/channel", "internal/e2e", "internal/testing/...", "examples/...", "docs/..."}
 
 func main() {
@@ -164,8 +164,7 @@ func arrows(imports map[string][]string) (map[int][]int, error) {
 	return reduceArrows(edges), nil
 }
 
-// We remove each arrow that a path of other arrows implies. The imports have no cycles, so this
-// ends.
+// We remove arrows that are implied by a path of others. There are no import cycles, so this ends.
 func reduceArrows(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {
