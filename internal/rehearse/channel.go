@@ -22,14 +22,14 @@ type channel struct {
 	core       *core.Core
 	names      []string
 	children   map[string]*child // by name, which is the number of the priority
-	intakes    []*intake         // by priority
+	intakes    []*intake         // indexed by priority
 	timers     map[timer]uint64  // serial number of the timer that's running
 
 	chosen string
-	state  core.State // as published
+	state  core.State // the last one we published
 	wanted string
 	offers bool          // the child in use is READY, so calls are offered to all READY children
-	start  time.Duration // of the first update; negative before it
+	start  time.Duration // time of the first update; negative until then
 	closed bool
 
 	tokens  float64

@@ -29,7 +29,7 @@ type child struct {
 	endpoints  []*endpoint
 	reported   weightedtarget.State
 	ready      []*locality
-	scheduler  *edf.Scheduler // over the READY localities
+	scheduler  *edf.Scheduler // chooses between the READY localities
 	updated    bool
 	closed     bool
 	resets     bool // the timer that cuts backoffs short is running
@@ -297,8 +297,8 @@ type endpoint struct {
 	attempts  int    // consecutive failed attempts
 
 	successes, failures uint64
-	row                 int    // consecutive failures
-	period              uint64 // incremented when a row of failures begins, and when the outlier's state changes
+	row                 int    // consecutive failed calls
+	period              uint64 // incremented when a row of failures begins, or the outlier changes its state
 	rowSince            uint64
 	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service
 }

@@ -39,7 +39,7 @@ type Observer struct {
 type Call struct {
 	Client       int
 	Began, Ended time.Duration
-	Priority     int // of the last attempt
+	Priority     int // that of the last attempt
 	Attempts     int
 	End          End
 }
@@ -49,11 +49,11 @@ type End int
 // Everything but Answered is a lost call.
 const (
 	Answered     End = iota
-	Failed           // by a server, or the deadline passed there
+	Failed           // by a server, or the deadline passed while it was there
 	Refused          // by the client, since no priority takes it
 	Waited           // it was still waiting for a connection
 	NoConnection     // no priority was connected
-	Dropped          // by the client, as the source asks for
+	Dropped          // dropped by the client, as the source demanded
 )
 
 type event struct {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Outcome says what happened to the calls of a world.
+// Outcome says what happened to the calls in a world.
 type Outcome struct {
 	Calls, Lost int
 	Refused     int // of the lost ones: refused by the client because no priority takes them
 	Attempts    int
-	Moves       int           // of any client, from one priority to another
+	Moves       int           // how often any client moved to another priority
 	Longest     time.Duration // longest time without any answer
 	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
 	Peak        []float64     // by priority: most attempts in a second, as a fraction of the priority's capacity
-	Seconds     []Second      // of the run
+	Seconds     []Second
 }
 
 // Second says how many of the calls that began in a second were answered by each priority, and how

@@ -57,7 +57,6 @@ func (m *model) sourceFault(priorities []int) (f Fault, ends time.Duration) {
 	return 0, 0
 }
 
-// deliver passes messages of core/join on to the policies.
 func (c *channel) deliver() {
 	m := c.model
 	for message := c.join.Next(); message.Kind != join.Nothing; message = c.join.Next() {

@@ -55,11 +55,10 @@ func OfTree(tree topology.Tree) World {
 	return w
 }
 
-// Use says where a client's calls go.
 type Use struct {
-	Priority int       // -1 if they fail
-	Shares   []float64 // of each server of the priority
-	Standby  []bool    // by priority: connected in case it's needed
+	Priority int       // -1 if the calls fail
+	Shares   []float64 // how much of the calls each server of the priority gets
+	Standby  []bool    // by priority: whether it's connected in case it's needed
 }
 
 // Rest plays one client that makes no calls, and returns where its calls would go. The first result

@@ -26,12 +26,12 @@ import (
 type Server struct {
 	Workers        int
 	Service        time.Duration
-	Weight         uint32        // of the endpoint; 0 is 1
-	Locality       string        // of the endpoint
-	LocalityWeight uint32        // 0 is 1
+	Weight         uint32 // weight of the endpoint; 0 means 1
+	Locality       string
+	LocalityWeight uint32        // 0 means 1
 	Blind          bool          // it even works on calls whose deadline has passed
 	LIFO           bool          // it works on the newest call first
-	Limit          int           // it refuses calls if it already has this many; 0 for no limit
+	Limit          int           // it refuses calls when it has this many; 0 means no limit
 	Unavailable    bool          // it refuses with UNAVAILABLE rather than RESOURCE_EXHAUSTED
 	Cold           time.Duration // when first used, it's four times slower, which fades over this time
 }
@@ -39,7 +39,6 @@ type Server struct {
 // Capacity returns how many calls per second the server can answer.
 func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Seconds() }
 
-// Fault is something that can go wrong with a server or source.
 type Fault int
 
 const (
@@ -72,7 +71,7 @@ const (
 	connectTimeout = 20 * time.Second
 )
 
-// All is the Server of an event that affects a whole priority.
+// All as the Server of an event means every server of the priority.
 const All = -1
 
 func (e *Event) hits(s *server, now time.Duration) bool {
@@ -100,26 +99,25 @@ type World struct {
 	Drop       []float64 // by priority: the fraction of calls that clients drop; nil for none
 	Clients    int
 	Rate       float64         // calls per second by all clients together
-	Deadlines  []time.Duration // clients take these in turn; 0 is none
+	Deadlines  []time.Duration // clients take turns with these; 0 means no deadline
 	Length     time.Duration
 	Spikes     []Spike
 	Events     []Event
-	Restart    time.Duration // when all clients are replaced by new ones; 0 is never
+	Restart    time.Duration // when all clients are replaced by new ones; 0 means never
 
 	Costly, CostlyFactor float64 // this fraction of the calls takes that many times longer
 	Expire, Fail         float64 // fractions of calls that would expire or fail (INTERNAL) anyway
-	Tokens               float64 // of the retry throttle, for UNAVAILABLE; 0 means no retries
+	Tokens               float64 // for the retry throttle, which covers UNAVAILABLE; 0 means no retries
 	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
 	Subset               int     // how many endpoints of a priority each client uses, chosen at random; 0 is all
 	Policy               Policy
 }
 
-// Policy is the configuration of the clients.
 type Policy struct {
-	core.Config       // except for the names of children
+	core.Config       // without the names of children
 	Share             share.Config
 	MaxConnectBackoff time.Duration
-	Ejection          outlierdetection.Config // the zero value turns it off
+	Ejection          outlierdetection.Config // zero value if there's none
 }
 
 // Recommended returns the recommended policy. A test keeps it in line with the options of that

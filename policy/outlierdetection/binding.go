@@ -20,7 +20,7 @@ type subConns struct {
 
 	mu        sync.Mutex
 	unbound   map[*subConn]struct{} // not assigned to any endpoint
-	lists     uint32                // incremented for each new index
+	lists     uint32                // counts how often we've built the index
 	byAddress map[string]*endpoint
 	stale     bool               // an endpoint's addresses have changed, e.g. because of another proxy, so we need a new index
 	ambiguous map[string][]bound // addresses whose Addr isn't unique; they aren't in byAddress

@@ -22,7 +22,7 @@ type period struct {
 	number   uint64
 	ejection uint64                  // number of the period that began with the last ejection; 0 if the endpoint is in service
 	returned bool                    // the next failure ejects the endpoint
-	ended    func(balancer.DoneInfo) // the method count, so that we allocate it only once
+	ended    func(balancer.DoneInfo) // the count method, as a value that we allocate only once
 }
 
 func (p *policy) current(e *endpoint) *period {

@@ -19,7 +19,6 @@ type clientConn struct {
 	policy *policy
 }
 
-// NewSubConn creates a subchannel and assigns it to its endpoint.
 func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	s := &subConn{policy: c.policy, address: only(addresses), changed: opts.StateListener}
 	opts.StateListener = s.stateChanged
@@ -69,7 +68,7 @@ type subConn struct {
 	// connectivity state. To avoid a deadlock, methods that a listener may call don't acquire it.
 	// It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // last one reported
+	health    balancer.SubConnState // the last one that was reported
 	hasHealth bool                  // health is about the current connection
 	notified  bool                  // the child knows about the ejection on this connection
 
@@ -90,7 +89,7 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown shuts the subchannel down. The child gets no health updates after that.
+// Shutdown shuts the subchannel down. After that, the child gets no more health updates.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.isShutdown

@@ -43,7 +43,7 @@ type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns implements shell.OwnsSubConns, as Close shuts down all subchannels of the policy.
+// OwnsSubConns implements shell.OwnsSubConns. Close shuts down all subchannels of the policy.
 func (builder) OwnsSubConns() {}
 
 // Build builds a policy. UpdateClientConnState and Close don't return until their effects are

@@ -24,7 +24,7 @@ import (
 // call out while holding the lock.
 type childShare struct {
 	start   time.Time
-	changed func() // queues an event; called when standing has changed
+	changed func() // called when standing has changed; queues an event
 	view    atomic.Pointer[share.View]
 
 	mu       sync.Mutex
@@ -32,7 +32,7 @@ type childShare struct {
 	standing share.Standing
 	history  *history // nil unless the debug page is enabled
 
-	share.Link // events only
+	share.Link // only used in events
 	reports
 }
 
@@ -81,7 +81,6 @@ func (c *childShare) look() (share.Standing, time.Duration) {
 	return c.current(), goodAt
 }
 
-// read returns what we show of the share.
 func (c *childShare) read() shell.Share {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,12 +2,12 @@ package priority
 
 import "time"
 
-const bucketTime = 10 * time.Second // sixty of these are ten minutes
+const bucketTime = 10 * time.Second // sixty buckets are ten minutes
 
 // history remembers the lowest share in each bucket for the debug page. The zero value is a share
 // of 1.
 type history struct {
-	missing [60]float64 // 1 - the lowest share
+	missing [60]float64 // 1 - the lowest share of each bucket
 	bucket  int         // number of the current bucket
 	current float64
 }

@@ -13,7 +13,7 @@ import (
 
 // reportedPriority is what we last told the application.
 type reportedPriority struct {
-	child  string // "" if no priority can take calls
+	child  string // empty if no priority can take calls
 	since  time.Time
 	reason string
 }
@@ -50,5 +50,5 @@ func (p *policy) inUseReason(child, cause string, last reportedPriority) string 
 	case child != p.config.Priorities[0]:
 		return p.problem(p.config.Priorities[0])
 	}
-	return "" // the highest priority has been in use all along
+	return "" // nothing has changed since the start
 }

@@ -157,7 +157,7 @@ func (p *policy) logShare(name string) {
 	last.depth, last.at[now] = now, time.Now()
 	s, text := c.read(), p.title(name)+" takes all of its calls again"
 	if now != share.Whole && s.Cause == share.Returning {
-		return // the failback has been logged
+		return // the failback is in the log already
 	}
 	attrs := []slog.Attr{slog.String("priority", p.title(name)), slog.Float64("share", math.Round(1000*s.Fraction)/1000)}
 	if now != share.Whole {
@@ -169,9 +169,9 @@ func (p *policy) logShare(name string) {
 
 type shed struct {
 	begun atomic.Bool
-	calls atomic.Int64 // since we last looked
+	calls atomic.Int64 // since the last logShed
 
-	since time.Time // zero unless we're refusing calls; events only, like total
+	since time.Time // when we began to refuse calls, or zero; only used in events, like total
 	total int64
 }
 

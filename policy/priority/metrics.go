@@ -77,7 +77,7 @@ type meter struct {
 	mu         sync.Mutex // guards the fields below
 	titles     []string
 	unregister func()
-	shares     map[labels]*childShare // READY children only
+	shares     map[labels]*childShare // only READY children
 	counted    map[labels]shareSum
 }
 

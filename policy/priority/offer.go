@@ -50,7 +50,6 @@ func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, 
 	return p.leave(info)
 }
 
-// leave decides what to do with a call that no priority takes.
 func (p *offerPicker) leave(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	sent, waits := share.Leftover(len(p.offers), p.awaited, func(i int) (sent, tripped bool) {
 		taken, tripped := p.offers[i].probe()

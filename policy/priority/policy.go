@@ -20,7 +20,7 @@ import (
 type policy struct {
 	*shell.Shell
 
-	reresolution atomic.Pointer[reresolution] // read on any goroutine
+	reresolution atomic.Pointer[reresolution] // may be read on any goroutine
 
 	core             *core.Core
 	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int
@@ -32,9 +32,9 @@ type policy struct {
 	childState       resolver.State // without endpoints; same for all children
 	groups           map[string][]resolver.Endpoint
 
-	chosen    string // child whose state we'll publish next, or ""
+	chosen    string // its state will be published next; may be ""
 	published balancer.State
-	inUse     string // child whose state we published last, or ""
+	inUse     string // its state was published last; may be ""
 	journal   journal
 	standby   standbyLimit
 	shares    shares

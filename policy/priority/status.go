@@ -12,7 +12,7 @@ import (
 type childStatus struct {
 	state          core.State
 	since          time.Time
-	unhealthySince time.Time // when it was last READY or IDLE, or when it was created
+	unhealthySince time.Time // when it was last READY or IDLE, or else when it was created
 	wasHealthy     bool      // it has been READY or IDLE before and then wasn't, so the next failback is "again"
 	updated        bool      // an update ended its connections
 	lastFailure    string    // for debug pages; cleared when the child is READY

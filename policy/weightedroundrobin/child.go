@@ -16,14 +16,13 @@ import (
 
 type child = core.Child[endpointChild]
 
-// endpointChild is what we attach to each child of the core.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	position weighted.Position // in the pick sequence when the last picker was replaced
-	weight   uint32            // of this endpoint alone; the core adds up duplicates
+	weight   uint32            // of this endpoint alone, whereas the core adds up duplicates
 	series   leaf.Series       // metric series for the last reported state
 	outdated bool              // the child hasn't accepted its current endpoint yet
 }

@@ -16,7 +16,6 @@ func seriesOf(state balancer.State) leaf.Series {
 	return leaf.SeriesOf(state.ConnectivityState, shell.FailureOf(state.Picker))
 }
 
-// counts returns how many endpoints are in each series.
 func (p *policy) counts() (current leaf.Counts) {
 	for state, n := range p.core.Count() {
 		current[state] = int64(n)
@@ -33,7 +32,7 @@ func (p *policy) counts() (current leaf.Counts) {
 type pickCount struct {
 	mu         sync.Mutex
 	picker     *weighted.Picker
-	taken      uint64                        // picks of picker that are already in picks
+	taken      uint64                        // how many of picker's picks are in picks already
 	lastPicker weak.Pointer[weighted.Picker] // calls may still be using the previous one
 	lastTaken  uint64
 	picks      uint64

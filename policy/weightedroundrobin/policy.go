@@ -32,7 +32,7 @@ type policy struct {
 	watched    bool
 	meter      leaf.Meter
 	picks      pickCount
-	failures   leaf.Counts                // only for named failures
+	failures   leaf.Counts                // only counts named failures
 	scheduled  weighted.Scheduled[*child] // only used while a debug page is watching
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
@@ -97,7 +97,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.updateChildren(outdated)
 }
 
-// outdated are the children that need an update.
+// Also returns the children that need an update.
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
@@ -204,7 +204,6 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	return picker
 }
 
-// Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
 	if closed {
 		p.meter.Close()

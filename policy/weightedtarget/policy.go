@@ -104,7 +104,7 @@ func (p *policy) wake() {
 	}
 }
 
-// Weights may have changed, so End publishes after every update.
+// End always publishes, since weights may have changed.
 func (p *policy) End() {
 	p.wake()
 	p.Publish()

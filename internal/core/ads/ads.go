@@ -22,7 +22,6 @@ const (
 	streamAnswered
 )
 
-// Subscriptions tracks the resources we're subscribed to.
 type Subscriptions struct {
 	phase            phase
 	anyResponse      bool
@@ -86,7 +85,6 @@ type Failure struct {
 	Err  error
 }
 
-// Rejected wraps the error of a resource that we rejected.
 type Rejected struct{ error }
 
 func (r Rejected) Unwrap() error { return r.error }

@@ -50,7 +50,6 @@ func (s *Servers) SubscribedCount() int { return s.askedCount }
 // Used returns the index of the server whose resources we use, or -1.
 func (s *Servers) Used() int { return s.used }
 
-// Reachable records that a server has become reachable or unreachable.
 func (s *Servers) Reachable(server int, reachable bool) {
 	if server < s.askedCount {
 		s.states[server].unreachable = !reachable

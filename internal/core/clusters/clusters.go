@@ -34,7 +34,6 @@ type Cluster struct {
 	Waiting bool // we haven't received it yet
 }
 
-// Entry is a discovery mechanism in the flattened list.
 type Entry struct {
 	Name string
 	// Parent is the aggregate that contains the cluster, or "" for the first cluster.
@@ -77,7 +76,7 @@ type resolution struct {
 
 type foundCluster struct {
 	Cluster
-	depth          int // length of the shortest path to it
+	depth          int // on the shortest path to it
 	listed, walked bool
 }
 

@@ -22,7 +22,6 @@
 //	weights 3 1 3  ->  0 2 0 2 0 1 2, repeated
 package edf
 
-// Entry is something that can be picked, e.g. an endpoint.
 type Entry struct {
 	// Weight is how many times the entry is picked per period, i.e. in as many picks as the weights
 	// add up to. 0 counts as 1. All weights together must stay below 2^32.

@@ -30,7 +30,7 @@ type Sequence struct {
 
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
-	weight uint32 // after division by the greatest common divisor of all weights
+	weight uint32 // divided by the greatest common divisor of all weights
 	slack  uint32 // (rounded deadline - exact deadline) * weight; less than weight
 }
 
@@ -139,7 +139,7 @@ func (e Entry) left() Left {
 // classTable is a hash table with open addressing. With a map, a scheduler of 10,000 entries takes
 // 1.7 to 2.5 times as long to create.
 type classTable struct {
-	slots []uint32 // class number + 1, so that 0 is an empty slot
+	slots []uint32 // class number + 1, as 0 is an empty slot
 	shift int
 }
 

@@ -23,7 +23,7 @@ func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10
 // stretch.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
-// Stretch is a run of consecutive picks. It's immutable.
+// Stretch is an immutable run of consecutive picks.
 type Stretch struct {
 	Picks  []uint32
 	Begin  uint64

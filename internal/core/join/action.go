@@ -11,10 +11,10 @@ type Action struct {
 	Mechanism
 	Whole ID // if the mechanism is part of a list, the one whose source sent that list; otherwise 0
 
-	Text    string        // a single line, for Warn, Say and Show
+	Text    string        // for Warn, Say and Show; a single line
 	Kept                  // for Keep and Confirm
 	Failure bool          // for ShowRecovered: it was a failure, not just a doubt
-	After   time.Duration // for ShowRecovered: how long the problem lasted
+	After   time.Duration // for ShowRecovered: how long it lasted
 }
 
 type Kind int

@@ -45,7 +45,6 @@ type Mechanism struct {
 	Given            any
 }
 
-// Answer is the part of a mechanism's answer that we care about here.
 type Answer struct {
 	// Content holds the endpoints. We compare it to find out if an answer is new. nil means no
 	// answer.
@@ -62,7 +61,7 @@ type Answer struct {
 type Kept struct {
 	Answer Answer
 	List   []Mechanism
-	// Confirmed is when we last knew it to be valid.
+	// Confirmed is when we last knew that it was valid.
 	Confirmed time.Time
 }
 
@@ -111,7 +110,7 @@ type mechanism struct {
 	nextList []*mechanism // will replace list when it's ready, or nil
 
 	waits           waits
-	hush            time.Duration // either Hush or HushOfMechanism
+	hush            time.Duration // Hush or HushOfMechanism
 	refusalReported bool          // we've told the source that the channel refused its answer
 }
 
@@ -126,11 +125,11 @@ type Core struct {
 	actions []Action
 	now     time.Time
 
-	startingCount int       // sources that are being started
+	startingCount int       // number of sources that are still starting
 	firstWait     time.Time // until then, a channel without endpoints waits for the first mechanism that hasn't failed
 	lastTick      time.Time
 	hasSent       bool // at least one update was sent
-	changed       bool // Next may have something new
+	changed       bool // Next has to look at the state again
 	lastRefused   bool // the channel refused our last update although the endpoints looked fine
 	lastAwait     Message
 	closed        bool

@@ -17,7 +17,7 @@ type MessageKind int
 
 const (
 	Nothing MessageKind = iota
-	Await               // calls are waiting for a source, and we haven't sent anything yet
+	Await               // calls are waiting for a source, and nothing has been sent yet
 	Report              // no mechanism has answered and at least one has failed, so fail calls
 	Send                // an update with the mechanisms in use (see Status.IsInUse), of which at least one has answered
 )

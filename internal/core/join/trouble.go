@@ -19,7 +19,7 @@ func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 			m.Failure.Confirmed = c.validUntil(m)
 		}
 		if m.LookAgain {
-			m.Failure.Confirmed = m.Answered // that's when we last polled the source
+			m.Failure.Confirmed = m.Answered // for a source that we poll, that's the last poll
 		}
 	}
 	m.Failure.Text = text
@@ -71,7 +71,6 @@ func (c *Core) validUntil(m *mechanism) time.Time {
 	return c.now
 }
 
-// Status is the state of a mechanism as users see it.
 type Status struct {
 	ID ID
 	Mechanism
@@ -81,8 +80,8 @@ type Status struct {
 	Trying    string    // what the source is waiting for; only before its first answer
 	Answer    Answer    // empty before the first answer and while a list is in use
 	Answered  time.Time // when the source last confirmed an answer
-	Failure   Trouble   // since the last answer; always set in phase Failed
-	Doubt     Trouble   // why the source can't confirm its answer right now
+	Failure   Trouble   // the current failure; always set in phase Failed
+	Doubt     Trouble   // the current doubt
 	LastError string
 	FailedAt  time.Time
 }

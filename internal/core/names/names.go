@@ -41,7 +41,6 @@ func (h *Held) RecordFailure(now time.Time) {
 	}
 }
 
-// Set is a group of names whose addresses make up one answer.
 type Set struct {
 	names       []Name
 	hasLiterals bool // there are also addresses that don't need a lookup, e.g. IP addresses
@@ -116,7 +115,6 @@ func (s *Set) Fails(hasEndpoints bool) bool {
 	return false
 }
 
-// Names returns the names in the order they were passed to New.
 func (s *Set) Names() []Name { return s.names }
 
 // Flaws describes the lookups that failed, or returns "" if there are none. title returns what to

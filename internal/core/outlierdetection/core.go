@@ -94,7 +94,6 @@ func (e *Endpoint[T]) Ejected() bool { return e.state == Ejected }
 
 func (e *Endpoint[T]) VisiblyEjected() bool { return e.visiblyEjected }
 
-// EjectedBy returns the algorithm that ejected the endpoint.
 func (e *Endpoint[T]) EjectedBy() Algorithm { return e.algorithm }
 
 func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
@@ -113,11 +112,11 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome lists what has changed since the last Take, in order.
+// Outcome is what has changed since the last Take, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	States    []*Endpoint[T] // whose State has changed
+	States    []*Endpoint[T] // endpoints with a new State
 }
 
 // Change tells the policy's child that an ejection has begun or ended.
@@ -126,7 +125,6 @@ type Change[T any] struct {
 	Ejected  bool
 }
 
-// Ejection is an ejection that has just begun.
 type Ejection[T any] struct {
 	Endpoint *Endpoint[T]
 	By       Algorithm
@@ -137,8 +135,8 @@ type Core[T any] struct {
 	random         func() uint32
 	endpoints      []*Endpoint[T]
 	ejected        int
-	sound          int       // endpoints that are sound (see Config.BelowOverflow)
-	showsEjections bool      // we let the child policy see ejections
+	sound          int       // how many endpoints are sound (see Config.BelowOverflow)
+	showsEjections bool      // the child policy gets to see ejections
 	started        time.Time // A50's timer start timestamp, or zero
 	epoch          time.Time // time of the first update
 	outcome        Outcome[T]
@@ -161,7 +159,7 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	}
 	before := c.endpoints
 	c.config, c.endpoints, c.ejected, c.sound = config, endpoints, 0, 0
-	same := 0 // Nearly all endpoints are usually where they were.
+	same := 0 // nearly all endpoints are usually where they were
 	for same < min(len(before), len(endpoints)) && before[same] == endpoints[same] {
 		same++
 	}
@@ -234,7 +232,6 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.updateVisible(c.endpoints...)
 }
 
-// Take returns the changes since the last Take.
 func (c *Core[T]) Take() Outcome[T] {
 	outcome := c.outcome
 	c.outcome = Outcome[T]{}

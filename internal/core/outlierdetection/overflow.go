@@ -3,9 +3,9 @@ package outlierdetection
 type Connection uint8
 
 const (
-	Connecting Connection = iota // hasn't failed to connect since it was last Connected
+	Connecting Connection = iota // no attempt has failed since it was last Connected
 	Connected
-	Broken // has failed to connect since it was last Connected
+	Broken // an attempt has failed since it was last Connected
 )
 
 // Connection records the state of an endpoint's connection. If it's Broken, it stays that way while

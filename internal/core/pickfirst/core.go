@@ -35,7 +35,6 @@ var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake"
 // ErrNoAddresses is the error of calls while there are no addresses.
 var ErrNoAddresses = errors.New("no addresses: the resolver returned none, or none with a path to this policy")
 
-// State is the connectivity state of a subchannel or of the policy.
 type State uint8
 
 // None means that the subchannel doesn't exist, or that the policy hasn't published anything yet.
@@ -58,7 +57,6 @@ const (
 	PhaseIdle Phase = iota
 	// PhaseConnecting is the first pass, which tries each address once, in order.
 	PhaseConnecting
-	// PhaseReady means that we're connected.
 	PhaseReady
 	// PhaseRetrying starts when a pass has failed for all addresses and lasts until we're
 	// connected. TRANSIENT_FAILURE is sticky in this phase.
@@ -86,7 +84,6 @@ const (
 	Publish
 	// WatchHealth registers a health listener on the connected subchannel of address Index.
 	WatchHealth
-	// Resolve requests a re-resolution.
 	Resolve
 	// Backoff starts a backoff for address Index after Count failed attempts to connect. The policy
 	// mustn't connect the subchannel in the meantime. When it's over, call Report with Idle.
@@ -118,7 +115,7 @@ type Core struct {
 	next         int32 // during a pass, the address we're trying (or len(subs)); while connected, the connected one
 	failuresLeft int32 // how many more failures end the pass or, after the pass, the current round of retries
 
-	connectedAt time.Duration // when the last connection was made
+	connectedAt time.Duration
 
 	phase         Phase
 	published     State
@@ -129,19 +126,19 @@ type Core struct {
 
 type subchannel struct {
 	state           State
-	failed          bool  // in this pass
-	shortLivedCount uint8 // consecutive short-lived connections
-	owesBackoff     bool  // a connection turned out to be short-lived, but the next one had already begun by then
+	failed          bool // an attempt has failed in this pass
+	shortLivedCount uint8
+	owesBackoff     bool // a connection turned out to be short-lived, but the next one had already begun by then
 	calls           calls
 	err             error
-	failedAt        time.Duration // when the last attempt failed
+	failedAt        time.Duration
 }
 
 type calls uint8
 
 const (
 	callsUnknown calls = iota
-	callsCounted       // none has received a response yet
+	callsCounted       // counting, but there hasn't been a response yet
 	callsAnswered
 )
 
@@ -159,7 +156,7 @@ func (c *Core) takeActions() []Action {
 	return actions
 }
 
-// the index in actions that aren't about any address
+// for actions that aren't about any address
 const noAddress = 0
 
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }

@@ -126,7 +126,6 @@ func (c *Core) Fail(err error) []Action {
 	return c.takeActions()
 }
 
-// ExitIdle starts to connect if the policy is IDLE.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
 		c.beginFirstPass(false)

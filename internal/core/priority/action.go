@@ -10,7 +10,7 @@ import (
 // it passes on the next event.
 type Action struct {
 	Kind  Kind
-	Child string // "" in PublishEmpty and CallStandbyDue
+	Child string // empty in PublishEmpty and CallStandbyDue
 	// After is how long the timer to start should run. In PublishTimeout, it's how long the one
 	// that has fired ran.
 	After time.Duration
@@ -45,7 +45,6 @@ const (
 	PublishEmpty
 )
 
-// ErrEmpty is the error of calls if the configuration has no priorities.
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
 // TimeoutError is the error of calls when the failover timer of the child in use has fired. It's

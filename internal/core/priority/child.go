@@ -21,9 +21,9 @@ type child struct {
 
 	reported        State
 	seenReadyOrIdle bool // since it last failed; A56's name
-	wasReady        bool // ever
+	wasReady        bool // has been READY at least once
 	refused         bool
-	exitIdleSent    bool // since its last report
+	exitIdleSent    bool // already sent since the last report
 
 	failover        timer
 	failoverTimeout time.Duration

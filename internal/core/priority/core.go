@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// Config is what we need of the policy's configuration.
 type Config struct {
 	Children []string
 	// Priorities lists children, highest priority first. No name may occur twice (A56, "LB Policy
@@ -27,8 +26,7 @@ type Config struct {
 	// here, and WarmStandby counts them as one. nil means that each priority has its own number, as
 	// in A56.
 	SourcePriorities []int
-	// FailoverTimeout is how long calls wait for a child that is connecting.
-	FailoverTimeout time.Duration
+	FailoverTimeout  time.Duration
 	// ChildRetention is how long we keep a child once a higher priority has taken over.
 	// RemovedChildRetention is how long we keep it once it's gone from the configuration. With 0,
 	// it's destroyed right away.
@@ -53,7 +51,7 @@ type Core struct {
 	creating *child // waiting for its first update
 
 	currentPriority  int    // index of the one in use; none between BeginUpdate and the next choice
-	wantedBelow      string // set by WantStandbyBelow
+	wantedBelow      string // argument of the last WantStandbyBelow
 	standbyRequested bool   // we've asked for StandbyDue
 
 	published   *child // in use; nil before we've published anything and after PublishEmpty
@@ -162,7 +160,7 @@ func (c *Core) Reported(name string, state State) []Action {
 		}
 	}
 	if child == c.published && child.publication() == Publish {
-		c.publishedAs = outdated // there's a new picker
+		c.publishedAs = outdated // it has a new picker
 	}
 	return c.choose()
 }
@@ -177,7 +175,7 @@ func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	}
 	child.refused = true
 	if child == c.published {
-		c.publishedAs = outdated // there's a new error
+		c.publishedAs = outdated // it has a new error
 	}
 	return true, c.choose()
 }
@@ -189,7 +187,7 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 		return nil
 	}
 	child.failover = fired
-	child.seenReadyOrIdle = false // as after any failure
+	child.seenReadyOrIdle = false // it counts as a failure
 	return c.choose()
 }
 

@@ -8,22 +8,22 @@ import (
 const (
 	leastBackOff  = time.Second
 	mostBackOff   = time.Minute
-	healthHalves  = 30 * time.Second // the back-off halves for each 30 s of health
-	leastOthers   = 10               // per second of back-off, the calls that must go elsewhere before we probe again
+	healthHalves  = 30 * time.Second // it takes this much time in good health to halve the back-off
+	leastOthers   = 10               // so many calls must go elsewhere before we probe again, per second of back-off
 	mostOthers    = 50
 	longRow       = 10
-	shortRow      = 5 // enough if the errors are spread over rowSpan
+	shortRow      = 5 // enough if the errors are at least rowSpan apart
 	rowSpan       = time.Second
 	hangingCalls  = 2
 	lastHanging   = 3 // for the last priority, where we refuse calls instead
 	silentCalls   = 5
-	silentLatency = 5 // times the usual latency
+	silentLatency = 5 // a silence must last for this many times the usual latency
 )
 
 type breaker struct {
 	backOff   time.Duration
 	elsewhere int // calls that went to another priority since the last probe
-	probes    int // still running
+	probes    int // probes in flight
 }
 
 // If we don't need a probe yet, the call counts as one that goes elsewhere. An unanswered probe
@@ -138,10 +138,10 @@ func (r *row) end(now time.Duration, number uint32, result Result, patience time
 
 // silence measures how long calls have been waiting without a single answer coming back.
 type silence struct {
-	number  uint32 // incremented by each answer
-	waiting int    // calls since the last answer, including those that have expired
+	number  uint32
+	waiting int // calls since the last answer, even those that have expired
 	since   time.Duration
-	endless bool // the first one has no deadline
+	endless bool // the first call has no deadline
 	noticed bool // it's been long enough that calls go elsewhere
 }
 
@@ -174,7 +174,7 @@ func (s *silence) lasts(now time.Duration, usual latency) bool {
 // answer.
 type streams struct {
 	open  int
-	since time.Duration // none has failed or was cancelled since then
+	since time.Duration // no stream has failed or was cancelled since then
 }
 
 func (s *streams) begin(now time.Duration) {

@@ -11,7 +11,7 @@ const (
 	Unavailable               // UNAVAILABLE
 	Expired                   // DEADLINE_EXCEEDED without a single byte
 	Failed                    // INTERNAL, UNKNOWN, DATA_LOSS
-	Cancelled                 // by the caller
+	Cancelled                 // the caller cancelled it
 )
 
 func (r Result) good() bool { return r == Good || r == Partial }
@@ -22,7 +22,7 @@ func (r Result) full() bool { return r == Refused || r == Unavailable || r == Ex
 type Blame uint8
 
 const (
-	ByResult Blame = iota // go by the result
+	ByResult Blame = iota // the result says it all
 	Late                  // a failure: the answer is late, and those of other endpoints aren't
 	FullNow               // it expired in a full queue, so ignore it
 )
@@ -105,8 +105,8 @@ func (s *Share) forget(now time.Duration) {
 
 type answer struct {
 	result  Result
-	ratio   float64 // time taken, as a fraction of the budget
-	hasTime bool    // ratio is known
+	ratio   float64 // of the budget that it took
+	hasTime bool    // whether ratio is known
 	late    bool
 	elapsed time.Duration // since the previous answer
 }

@@ -10,8 +10,8 @@ type Endpoint struct {
 	failing     bool // its last answer was bad or late
 	listed      bool
 	seen        time.Duration
-	answered    time.Duration // time of its last answer
-	newer, next *Endpoint     // neighbors in the list; next is older
+	answered    time.Duration
+	newer, next *Endpoint // neighbors in the list; next is older
 }
 
 // If an endpoint has answered another call since, it doesn't hang.

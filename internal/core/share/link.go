@@ -5,11 +5,10 @@ import "time"
 // Link is what a share needs to know about its priority's connections.
 type Link struct {
 	Ready    bool
-	WasReady bool // ever
+	WasReady bool // has been READY at least once
 	LostAt   time.Duration
 }
 
-// NewLink returns the link of a priority without connections.
 func NewLink() Link { return Link{LostAt: -time.Hour} }
 
 // Note records whether the priority is READY. It returns true if it has just become READY.

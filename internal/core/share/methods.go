@@ -9,7 +9,7 @@ const (
 	mostMethods  = 64
 	forgotten    = time.Minute // a method that isn't called for this long may be replaced
 	leastBudget  = time.Second
-	budgetFactor = 20          // times the usual latency
+	budgetFactor = 20          // a call may take this many times the usual latency
 	longestCall  = time.Second // any method that takes longer is a stream
 )
 
@@ -26,7 +26,7 @@ type method struct {
 	usual  latency
 	recent [8]time.Duration // ring buffer of the latencies of the last good answers
 	next   int
-	open   int64 // calls in flight
+	open   int64 // number of calls in flight
 	began  int64 // sum of their start times, in milliseconds
 	called time.Duration
 }

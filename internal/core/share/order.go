@@ -32,8 +32,8 @@ func (s *Share) Standing() Standing {
 // Place is the state of one of the channel's priorities, as the functions below need it.
 type Place struct {
 	Ready    bool
-	Awaited  bool     // not READY, but calls may wait for it
-	Standing Standing // only if READY
+	Awaited  bool     // calls may wait for it to become READY
+	Standing Standing // only if it's READY
 }
 
 // Last returns the index of the last priority in order, which can't pass calls on to another one.

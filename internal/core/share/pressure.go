@@ -3,10 +3,10 @@ package share
 import "time"
 
 const (
-	meanTime    = 250 * time.Millisecond // over which we average
-	usualTime   = 30 * time.Second       // over which the usual ratio rises
-	span        = 10 * time.Second       // for which we keep the lowest ratio
-	latencies   = 300 * time.Second      // over which a usual latency rises
+	meanTime    = 250 * time.Millisecond // the mean covers about this much time
+	usualTime   = 30 * time.Second       // the usual ratio takes this long to rise
+	span        = 10 * time.Second       // we remember the lowest ratio for one or two of these
+	latencies   = 300 * time.Second      // a usual latency takes this long to rise
 	surelyUsual = 0.25                   // up to this, any answer can raise the usual ratio
 	lateEnough  = 5                      // with more late answers than this, we cut
 )
@@ -16,10 +16,10 @@ const (
 type pressure struct {
 	mean, usual float64
 	calmAt      time.Duration // when the mean was last low
-	sinceCalm   int           // answers since then
+	sinceCalm   int           // answers since calmAt
 	good        float64       // mean over good answers only
 	lowest      [2]float64    // lowest ratio of a good answer in this span of 10 s and in the one before
-	lowestAt    time.Duration // start of this span
+	lowestAt    time.Duration // when the current span began
 }
 
 func (p *pressure) renew(now time.Duration) { p.calmAt, p.sinceCalm = now, 0 }

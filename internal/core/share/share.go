@@ -31,17 +31,17 @@ import (
 // We found these by measuring. Nearby values do worse in the worlds of internal/testing/overload.
 const (
 	slowStart = 1. / 16                // share after a successful probe; the breaker opens below it
-	lastShare = 0.4                    // the last READY priority doesn't go below this
-	decrease  = 0.7                    // what's left after a cut
-	increase  = 0.02                   // growth per second above the threshold
+	lastShare = 0.4                    // the last READY priority never goes below this
+	decrease  = 0.7                    // each cut multiplies the share by this
+	increase  = 0.02                   // the share grows this much per second above the threshold
 	window    = time.Second            // we judge answers together for at least this long
-	enough    = 16                     // number of answers before the next window begins
+	enough    = 16                     // a window has at least this many answers
 	stale     = 5 * time.Second        // after this long without answers, the window starts over with the next one
 	filling   = 1. / 4                 // an answer that takes this fraction of its budget is a sign of a queue
-	late      = 0.4                    // the same for a late answer
+	late      = 0.4                    // an answer is late if it takes this fraction of its budget
 	streamAge = 10 * time.Second       // a stream that's been open this long counts as an answer
 	quiet     = 500 * time.Millisecond // shorter silences don't mean anything
-	trickle   = 200 * time.Millisecond // between calls to a silent priority
+	trickle   = 200 * time.Millisecond // how often calls go to a silent priority
 	trickleOf = 10                     // or this part of the silence if that's longer, as deadlines may be long
 	endless   = 2 * time.Second        // with no deadline on the calls, this much silence opens the breaker
 	gone      = time.Second            // if connections come back sooner, they aren't cold
@@ -53,17 +53,17 @@ const defaultRamp = 8 * time.Second
 // Share is the share of a priority in one channel. It has no lock, so callers need one. In its
 // methods, now is the time since an arbitrary fixed moment.
 type Share struct {
-	fraction  float64 // what we take of the calls; 0 while the breaker is open
+	fraction  float64 // of the calls; 0 while the breaker is open
 	threshold float64 // slow start ends here
-	fallen    float64 // fraction after the last cut
-	carried   float64 // largest fraction since load last made it fall
+	fallen    float64 // the fraction after the last cut
+	carried   float64 // the largest fraction since load last made it fall
 	last      bool    // there's no READY priority below
 	wanted    bool
 	failing   bool // last, so the breaker stays closed, but there are no good answers
 	cause     Cause
 	doubling  time.Duration
 
-	epoch     uint32 // number of the last cut; calls that began earlier don't count
+	epoch     uint32 // number of the last cut; we ignore calls that began before it
 	cutAt     time.Duration
 	grownAt   time.Duration
 	lastCall  time.Duration
@@ -184,14 +184,13 @@ func (s *Share) weight() float64 {
 	return s.fraction
 }
 
-// Call is a call in flight.
 type Call struct {
 	began    time.Duration
 	budget   time.Duration // 0 without a deadline
 	method   *method       // only without a deadline
 	endpoint *Endpoint
 	stamp    Stamp
-	wait     uint32 // number of the silence that it's counted in, or 0
+	wait     uint32 // the silence that it counts in, by number; or 0
 	kind     kind
 }
 

@@ -27,7 +27,6 @@ const (
 	states
 )
 
-// Config is what we need of the policy's configuration.
 type Config struct {
 	// StartRandom starts each new child at a random point between two of its picks. Otherwise it
 	// starts right after one.
@@ -35,14 +34,13 @@ type Config struct {
 	SlowStart   SlowStart
 }
 
-// Child is the child policy of one endpoint.
 type Child[T any] struct {
 	Attached T
 
 	key                    Key
 	weight, previousWeight uint32        // in the current and the previous update; at least 1
-	readySince             time.Duration // since Core.epoch
-	lastUpdate             uint32        // number of the last update that had the child in it
+	readySince             time.Duration // as a time since Core.epoch
+	lastUpdate             uint32        // number of the last update that it was in
 	state                  State
 }
 
@@ -75,7 +73,6 @@ func New[T any]() *Core[T] { return &Core[T]{children: make(map[Key]*Child[T])} 
 // Order returns the children in the order of the endpoints. The slice is never modified.
 func (c *Core[T]) Order() []*Child[T] { return c.order }
 
-// Count returns how many children are in each state.
 func (c *Core[T]) Count() [states]int { return c.count }
 
 // Begin begins an update with roughly n endpoints.

@@ -17,11 +17,11 @@ const FewChildren = 256
 
 type publication struct {
 	published    State
-	hasPublished bool // Publish has been called
+	hasPublished bool
 	publishedAt  time.Time
-	outdated     bool // so is the published picker
-	publishNow   bool // don't delay the next one
-	inSlowStart  bool // of a READY child
+	outdated     bool // the published picker isn't up to date
+	publishNow   bool // without a delay
+	inSlowStart  bool // at least one READY child is
 }
 
 // End ends an update. We publish right after that, unless we're READY and the picker needn't

@@ -29,7 +29,6 @@ func (s SlowStart) Factor(ready time.Duration) float64 {
 	return min(1, max(s.MinWeightPercent/100, grown))
 }
 
-// Step returns the time between two steps.
 func (s SlowStart) Step() time.Duration {
 	return max(s.Window/slowStartSteps, time.Millisecond)
 }

@@ -29,7 +29,7 @@ func (s State) String() string {
 type Action struct {
 	Kind  Kind
 	Child string
-	After time.Duration // for Retain: how long
+	After time.Duration // for Retain: how long to keep the child
 }
 
 type Kind int
@@ -50,7 +50,7 @@ type Core struct {
 }
 
 type child struct {
-	state        State // last one that counts (see Report)
+	state        State // the last one that counts (see Report)
 	refused      bool  // it refused its last update and hasn't reported since
 	retained     bool  // not configured anymore, but we still keep it
 	wakeReturned bool  // Wake has returned it since its last report
@@ -200,7 +200,6 @@ func (c *Core) Wake() []string {
 // CountsAs returns the state that we aggregate for a child. The child must exist.
 func (c *Core) CountsAs(name string) State { return c.children[name].effectiveState() }
 
-// Has returns true if a child is configured.
 func (c *Core) Has(name string) bool {
 	child, ok := c.children[name]
 	return ok && !child.retained

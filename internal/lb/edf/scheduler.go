@@ -35,7 +35,7 @@ type Scheduler struct {
 	_       [56]byte              // keeps current, which picks read, off the cache line of what picks write
 
 	size   int
-	picked atomic.Bool // only used for a single entry
+	picked atomic.Bool // only used if there's a single entry
 
 	mu        sync.Mutex // guards the fields below
 	seq       core.Sequence
@@ -111,7 +111,7 @@ func (s *Scheduler) firstPick() int {
 // Called if pick i has to compute the next block, or is beyond the end of b.
 func (s *Scheduler) finishPick(b *block, i uint64) int {
 	s.mu.Lock()
-	if s.current.Load() == b { // otherwise another goroutine has been faster
+	if s.current.Load() == b { // if it's not, another goroutine was faster
 		if s.following == nil {
 			s.following = s.nextBlock(b)
 		}

@@ -26,7 +26,6 @@ type below struct {
 	path           path
 }
 
-// Equal is for Attributes.Equal.
 func (p *path) Equal(other any) bool {
 	o, ok := other.(*path)
 	return ok && slices.Equal(p.elements, o.elements)
@@ -48,13 +47,11 @@ func pathOf(endpoint resolver.Endpoint) *path {
 	return p
 }
 
-// Set implements hierarchy.Set.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, &path{elements: slices.Clone(elements)})
 	return endpoint
 }
 
-// Path implements hierarchy.Path.
 func Path(endpoint resolver.Endpoint) []string {
 	p := pathOf(endpoint)
 	if p == nil {

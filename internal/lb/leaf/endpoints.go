@@ -34,7 +34,7 @@ type endpoint struct {
 	conns     []*subConn
 	state     connectivity.State
 	since     time.Time
-	err       error // the last one
+	err       error // last error of any connection
 	failedAt  time.Time
 }
 

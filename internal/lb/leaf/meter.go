@@ -34,7 +34,7 @@ var (
 
 type labels struct{ target, priority, locality string }
 
-// Counts has the number of endpoints in each series of the metric.
+// Counts is the number of endpoints in each series of the metric.
 type Counts [6]int64
 
 // Series is an endpoint's state as metrics show it. For TRANSIENT_FAILURE, that includes the
@@ -79,13 +79,12 @@ func SeriesOf(state connectivity.State, err error) Series {
 	switch text := err.Error(); {
 	case strings.Contains(text, shell.ErrEjected.Error()):
 		return Ejected
-	case strings.Contains(text, "tls: "): // prefix of crypto/tls errors
+	case strings.Contains(text, "tls: "): // crypto/tls errors begin like this
 		return FailedTLS
 	}
 	return Failed
 }
 
-// Plus implements tally.Value.
 func (c Counts) Plus(other Counts) Counts {
 	for i := range c {
 		c[i] += other[i]

@@ -203,7 +203,7 @@ type subConn struct {
 	// guarded by endpoints.mu
 	state  connectivity.State
 	health connectivity.State // READY if the child doesn't listen
-	failed bool               // and hasn't been READY since (gRFC A62)
+	failed bool               // has failed, and hasn't been READY since (gRFC A62)
 	err    error
 }
 

@@ -13,8 +13,8 @@ import (
 
 const (
 	maxEvents     = 100
-	maxIdle       = 100       // how many idle channels we record
-	idleRetention = time.Hour // when we discard a channel that's still idle
+	maxIdle       = 100       // we record this many idle channels
+	idleRetention = time.Hour // channels that are idle for longer are discarded
 )
 
 var enabled atomic.Bool
@@ -27,7 +27,6 @@ func Disable() { enabled.Store(false) }
 
 func Enabled() bool { return enabled.Load() }
 
-// Source is the state of one of the channel's sources.
 type Source struct {
 	Name       string // "" if it's the only source
 	State      string
@@ -44,7 +43,6 @@ type Source struct {
 	Priorities int
 }
 
-// Event is a line of a channel's history.
 type Event struct {
 	Time time.Time
 	Text string
@@ -72,7 +70,7 @@ var registry struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // those whose root policy was closed, oldest first
+	rootless []*Channel // channels whose root policy was closed, oldest first
 }
 
 // New records a channel until its sources have stopped and its root policy is closed. sources
@@ -239,7 +237,6 @@ type View struct {
 	Events  []Event // oldest first
 }
 
-// Channels returns snapshots of all channels, oldest first.
 func Channels() []View {
 	registry.mu.Lock()
 	prune()

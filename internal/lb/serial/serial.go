@@ -34,10 +34,8 @@ type Serializer struct {
 	relayTarget *Serializer // set if the last flush relayed an event there; we must run that serializer's events afterwards
 }
 
-// Event is something a Serializer can run.
 type Event interface{ Run() }
 
-// Func is an Event that calls a function.
 type Func func()
 
 func (f Func) Run() { f() }
@@ -55,7 +53,6 @@ type Hooks struct {
 	Flush func()
 }
 
-// SetHooks sets the hooks for later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
 // Enqueue queues f and returns immediately, without running any events on the caller's stack. If no

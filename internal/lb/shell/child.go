@@ -40,7 +40,6 @@ type Child struct {
 
 const timersPerChild = 7
 
-// Handlers are the callbacks of a policy for one of its children.
 type Handlers struct {
 	Reported func(c *Child, state balancer.State)
 	// Refused is called when the child has refused its update. Use failed as its state until it
@@ -269,7 +268,6 @@ func (c *Child) ResetBackoff(atLeast time.Duration) {
 	}
 }
 
-// Close closes both policies and stops the timers.
 func (c *Child) Close() {
 	for i := range c.timers {
 		c.timers[i].Stop()

@@ -40,13 +40,13 @@ type PriorityChild struct {
 	// Failover is when the child will count as failed, and Deactivation is when it'll be closed.
 	// They are zero if the timer isn't running.
 	Failover, Deactivation time.Time
-	Standby                bool // only connected in case a higher priority fails
+	Standby                bool // in case a higher priority fails
 	// Share returns the child's current share, and can be called at any time. It's nil without
 	// overflow.
 	Share func() Share
 }
 
-// Share is how much a priority takes of the calls that it's offered.
+// Share describes a priority's share.
 type Share struct {
 	Fraction float64
 	Cause    share.Cause // why it last fell
@@ -72,7 +72,7 @@ type OutlierDetection struct {
 type Ejected struct {
 	Name  string
 	By    outlierdetection.Algorithm
-	Code  codes.Code // of its last failed call
+	Code  codes.Code // status of its last failed call
 	Until time.Time  // it ends at the first interval after this
 }
 

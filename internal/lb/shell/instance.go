@@ -16,7 +16,6 @@ import (
 // recommends. For any other policy, the Instance takes care of that.
 type OwnsSubConns interface{ OwnsSubConns() }
 
-// Owner handles the reports and requests of an Instance.
 type Owner interface {
 	Reported(i *Instance, state balancer.State)
 	// ResolveNow is called when the policy requests a re-resolution, on the policy's stack.
@@ -39,9 +38,9 @@ type Instance struct {
 	mu              sync.Mutex
 	recordsSubConns bool // record subchannels in subConns, since the policy's Close may leave some open
 	closed          bool
-	handling        bool // handleReports is running; events only
+	handling        bool // set while handleReports runs; only used in events
 	queued          int32
-	lastReport      *report // last queued one, or nil; its next is the first
+	lastReport      *report // the newest in the queue, or nil; its next is the oldest
 	subConns        map[balancer.SubConn]struct{}
 }
 

@@ -27,18 +27,17 @@ const (
 // A call that ends just as we reuse a slot for a new interval may be missed.
 
 type slot struct {
-	number        atomic.Int64 // of the two-second interval, counting from the Unix epoch
+	number        atomic.Int64 // which two-second interval it is, counting from the Unix epoch
 	ended, failed atomic.Uint32
 	codes         atomic.Uint32 // bit n is set if any call failed with status code n
 }
 
-// RecentSeconds is the maximum for Record.Recent.
 const RecentSeconds = 10
 
 // Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // with one of failureCodes
+	Failed uint64 // ended with one of failureCodes
 	codes  uint32
 }
 
@@ -115,7 +114,6 @@ func (r *Record) Calls() (started, ended, failed uint64) {
 	return r.started.Load(), ended, failed
 }
 
-// Recorded is a picker that records its calls.
 type Recorded struct {
 	balancer.Picker
 	Record *Record

@@ -46,11 +46,10 @@ type Policy[C any] interface {
 	PolicyMethods
 }
 
-// PolicyMethods are the methods of Policy that don't depend on C.
 type PolicyMethods interface {
 	State() balancer.State
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle connects those children that should be connected.
+	// ExitIdle connects the children that should be connected.
 	ExitIdle()
 }
 
@@ -78,7 +77,6 @@ type Below interface {
 
 // Shell is the common part of a policy. The policy may only use its fields and methods in events.
 type Shell struct {
-	// ClientConn is the parent's ClientConn, which creates subchannels.
 	ClientConn balancer.ClientConn
 	Options    balancer.BuildOptions
 

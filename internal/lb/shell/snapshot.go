@@ -18,19 +18,18 @@ type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
 	State    connectivity.State
-	Since    time.Time // when State last changed, or zero
+	Since    time.Time // of the last change of State, or zero
 	Error    error
 	Children []ChildSnapshot
 	Details  any // set by the policy (see Describer)
 }
 
-// ChildSnapshot is the state of a policy's child.
 type ChildSnapshot struct {
 	Name      string
-	Title     string // what users call it, or ""
+	Title     string // the name that users see, or ""
 	State     connectivity.State
-	Since     time.Time // when State last changed, or zero
-	LastError error     // kept even if the child has recovered
+	Since     time.Time // of the last change of State, or zero
+	LastError error     // the last one, even if the child has recovered
 	FailedAt  time.Time
 	Details   any
 	// Below is the child's policy, or nil if it's not Watchable.
@@ -69,7 +68,7 @@ type watch struct {
 	snapshot   atomic.Pointer[Snapshot]
 	batchStart atomic.Int64 // start of the current batch of events, as Unix nanoseconds, or 0
 
-	// Events only.
+	// only used in events
 	watchedChildren map[Watchable]func()
 	snapshotTime    time.Time
 	snapshotTimer   serial.Timer
@@ -77,7 +76,7 @@ type watch struct {
 
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // to run updateSnapshot, which follows each batch
+	s.serial.Enqueue(func() {}) // runs updateSnapshot, which follows each batch
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -119,7 +118,7 @@ func (s *Shell) updateSnapshot() {
 func (s *Shell) notifyWatcher(watched bool) {
 	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // to run flush, which follows each batch
+		s.serial.Enqueue(func() {}) // runs flush, which follows each batch
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 // ErrNoEndpoints is the error of a policy that has no endpoints.
 var ErrNoEndpoints = errors.New("no endpoints: the resolver returned none, or none with a path to this policy")
 
-// Queue is a picker that makes calls wait.
 var Queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
 // Connecting returns the state of a child that hasn't reported yet.

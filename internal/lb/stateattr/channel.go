@@ -32,7 +32,7 @@ type Channel struct {
 	// Logger gets a copy of what we log about failovers, which always goes to gRPC's log. It may be
 	// nil.
 	Logger *slog.Logger
-	// InUse is told when the priority in use changes. It may be nil.
+	// InUse is called when the priority in use changes. It may be nil.
 	InUse *InUseChannel
 	// MaxBackoff is the longest backoff between connection attempts if the program has set that,
 	// otherwise 0.
@@ -41,7 +41,6 @@ type Channel struct {
 	Live any
 }
 
-// SetChannel returns state with channel in its attributes.
 func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	state.Attributes = state.Attributes.WithValue(channelKey{}, channel)
 	return state

@@ -4,11 +4,10 @@ import "google.golang.org/grpc/resolver"
 
 type labelsKey struct{}
 
-// Labels are the metric labels of a policy.
 type Labels struct {
-	Priority string // title of the priority, e.g. "p0 us-east/a, us-east/b"
-	Locality string // "" for policies above the localities
-	Service  string // cluster of the priority, or ""
+	Priority string // e.g. "p0 us-east/a, us-east/b"
+	Locality string // empty for policies above the localities
+	Service  string // the priority's cluster, or ""
 }
 
 // SetLabels returns state with the labels in its attributes. A policy does this to what it passes

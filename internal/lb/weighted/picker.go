@@ -13,7 +13,7 @@ import (
 // Picker picks children by weight, in the order of their deadlines (gRFC A34). Save hands the
 // children's positions in this order over to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler   *edf.Scheduler    // nil if there's just one child
+	scheduler   *edf.Scheduler    // nil if there's a single child
 	pickers     []balancer.Picker // nil if there are several children with a fixed subchannel each
 	leaves      fixedLeaves
 	size        int
@@ -86,7 +86,6 @@ func PicksOf(picker balancer.Picker) uint64 {
 	return 0
 }
 
-// Counting is a picker that counts its picks.
 type Counting struct {
 	balancer.Picker
 	picks atomic.Uint64

@@ -27,7 +27,6 @@ func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	s.picker, s.children, s.forgotten = picker, children, nil
 }
 
-// Forget discards the picks of a removed child.
 func (s *Scheduled[C]) Forget(child C) {
 	delete(s.previous, child)
 	if s.picker != nil {
