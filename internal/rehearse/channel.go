@@ -16,17 +16,17 @@ import (
 type channel struct {
 	model      *model
 	index      int
-	roundRobin bool // gRPC's round_robin over all servers
+	roundRobin bool // uses gRPC's round_robin over all servers
 	next       int
 	join       *join.Core
 	core       *core.Core
 	names      []string
-	children   map[string]*child // by name, which is the number of the priority
+	children   map[string]*child // the name is the number of the priority
 	intakes    []*intake         // indexed by priority
 	timers     map[timer]uint64  // serial number of the timer that's running
 
 	chosen string
-	state  core.State // the last one we published
+	state  core.State
 	wanted string
 	offers bool          // the child in use is READY, so calls are offered to all READY children
 	start  time.Duration // time of the first update; negative until then
@@ -231,7 +231,7 @@ func (c *channel) anyReady() bool {
 	return false
 }
 
-// A call is a call as users see it, including all of its attempts.
+// A call as the user sees it, which includes all attempts.
 type call struct {
 	began, deadline time.Duration
 	costly          bool

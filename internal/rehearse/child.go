@@ -32,7 +32,7 @@ type child struct {
 	scheduler  *edf.Scheduler // chooses between the READY localities
 	updated    bool
 	closed     bool
-	resets     bool // the timer that cuts backoffs short is running
+	resets     bool
 	resetRun   uint64
 }
 
@@ -294,10 +294,10 @@ type endpoint struct {
 	outlier   *outlierdetection.Endpoint[*endpoint]
 	connected bool
 	run       uint64 // number of the current connection attempt; we ignore events of earlier ones
-	attempts  int    // consecutive failed attempts
+	attempts  int    // how many have failed in a row
 
 	successes, failures uint64
-	row                 int    // consecutive failed calls
+	row                 int    // how many calls have failed in a row
 	period              uint64 // incremented when a row of failures begins, or the outlier changes its state
 	rowSince            uint64
 	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service
@@ -433,7 +433,7 @@ func (e *endpoint) reportHealth() {
 	e.apply(e.leaf.Health(0, state, nil))
 }
 
-// A ticket remembers the endpoint's state at the beginning of a call.
+// A ticket is a note of the endpoint's state at the beginning of a call.
 type ticket struct {
 	period   uint64
 	ejection uint64
@@ -444,7 +444,7 @@ func (e *endpoint) begin() ticket {
 	return ticket{e.period, e.ejection, e.outlier.State() == outlierdetection.Returned}
 }
 
-// This counts the end of a call like policy/outlierdetection.
+// We count calls in the same way as policy/outlierdetection.
 func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 	if e.child.closed || e.child.outliers.NoOp() || blame == share.FullNow {
 		return

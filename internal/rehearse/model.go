@@ -39,7 +39,7 @@ type Observer struct {
 type Call struct {
 	Client       int
 	Began, Ended time.Duration
-	Priority     int // that of the last attempt
+	Priority     int // where the last attempt went
 	Attempts     int
 	End          End
 }
@@ -49,11 +49,11 @@ type End int
 // Everything but Answered is a lost call.
 const (
 	Answered     End = iota
-	Failed           // by a server, or the deadline passed while it was there
-	Refused          // by the client, since no priority takes it
+	Failed           // a server failed it, or had it when the deadline passed
+	Refused          // by the client, as no priority takes it
 	Waited           // it was still waiting for a connection
 	NoConnection     // no priority was connected
-	Dropped          // dropped by the client, as the source demanded
+	Dropped          // by the client, at the source's request
 )
 
 type event struct {
@@ -147,7 +147,7 @@ func (m *model) stopped() bool { return m.Stopped != nil && m.Stopped() }
 
 type attempt struct {
 	client   *channel
-	deadline time.Duration // forever if there's none
+	deadline time.Duration // may be forever
 	costly   bool
 	ended    bool
 	end      func(share.Result)
@@ -168,7 +168,7 @@ type server struct {
 	busy            int
 	queue           []*attempt
 	inside          []*attempt // includes some that have ended; these count towards Limit, and are lost when the server is killed
-	kept            int        // we clean up when inside has more than this
+	kept            int        // inside is cleaned up when it's longer than this
 	firstUse        time.Duration
 }
 

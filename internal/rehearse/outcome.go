@@ -9,9 +9,9 @@ import (
 // Outcome says what happened to the calls in a world.
 type Outcome struct {
 	Calls, Lost int
-	Refused     int // of the lost ones: refused by the client because no priority takes them
+	Refused     int // lost calls that the client refused because no priority takes them
 	Attempts    int
-	Moves       int           // how often any client moved to another priority
+	Moves       int           // moves of any client from one priority to another
 	Longest     time.Duration // longest time without any answer
 	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
 	Peak        []float64     // by priority: most attempts in a second, as a fraction of the priority's capacity

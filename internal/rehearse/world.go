@@ -26,7 +26,7 @@ import (
 type Server struct {
 	Workers        int
 	Service        time.Duration
-	Weight         uint32 // weight of the endpoint; 0 means 1
+	Weight         uint32 // 0 means 1
 	Locality       string
 	LocalityWeight uint32        // 0 means 1
 	Blind          bool          // it even works on calls whose deadline has passed

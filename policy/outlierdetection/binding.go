@@ -19,13 +19,13 @@ type subConns struct {
 	uncountedSubConns atomic.Int64 // subchannels whose creator doesn't implement shell.CountedUser; if there are any, we must wrap picks
 
 	mu        sync.Mutex
-	unbound   map[*subConn]struct{} // not assigned to any endpoint
+	unbound   map[*subConn]struct{} // subchannels that aren't assigned to any endpoint
 	lists     uint32                // counts how often we've built the index
 	byAddress map[string]*endpoint
 	stale     bool               // an endpoint's addresses have changed, e.g. because of another proxy, so we need a new index
 	ambiguous map[string][]bound // addresses whose Addr isn't unique; they aren't in byAddress
 	byText    map[text][]bound   // cache of the addresses in ambiguous by their text
-	assigned  []*endpoint        // the list that subchannels are currently assigned to
+	assigned  []*endpoint        // the list that the subchannels are assigned to right now
 }
 
 // An address can't be a map key, so we use this instead.

@@ -19,7 +19,6 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt limits how many metric series ejectionsEnforced can have.
 var enforcedAt tally.Bound
 
 type rules struct {

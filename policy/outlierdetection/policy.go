@@ -19,14 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// The core decides which endpoints are ejected (A50).
 type policy struct {
 	*shell.Shell
 	child          *shell.Child
 	state          balancer.State
 	core           *core.Core[endpointStats]
 	bound          bool        // subchannels are already assigned to endpoints, and the core knows their connections
-	added, removed []*endpoint // compared with the previous list
+	added, removed []*endpoint // how the list differs from the previous one
 	place          stateattr.Labels
 
 	reports serial.Limit

@@ -80,7 +80,7 @@ var ejected = balancer.SubConnState{
 	ConnectionError:   fmt.Errorf("outlier_detection: %w", shell.ErrEjected),
 }
 
-// UpdateAddresses updates the addresses and the endpoint (A50, "Update Addresses").
+// UpdateAddresses implements "Update Addresses" in A50.
 func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.mu.Lock()
 	s.address = only(addresses)
@@ -89,7 +89,6 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown shuts the subchannel down. After that, the child gets no more health updates.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.isShutdown

@@ -78,7 +78,6 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged publishes the new picker if the subchannel is in use.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -109,7 +108,7 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // a pendingSubConn if gRPC couldn't create the subchannel
+	conn   balancer.SubConn // may be a pendingSubConn
 	index  int              // of the address in the list, or removedIndex after Shutdown; guarded by the serializer
 	rest   serial.Timer
 	calls  *calls // on the current connection, or nil if we don't count them

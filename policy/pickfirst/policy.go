@@ -24,7 +24,7 @@ type policy struct {
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// Only used by events of serial.
+	// only used in events
 	core    core.Core
 	entries []entry
 	timer   serial.Timer

@@ -42,7 +42,7 @@ type pendingSubConn struct {
 	rested   bool
 }
 
-// Connect tries again to create the subchannel, unless it's still in backoff.
+// Connect tries again, unless we're still in backoff.
 func (u *pendingSubConn) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)

@@ -12,7 +12,7 @@ import (
 const (
 	shortestWait = 2 * time.Second
 	longestWait  = 10 * time.Second
-	waitEach     = time.Second / 2 // of waiting per endpoint
+	waitEach     = time.Second / 2
 )
 
 func longestBackoff(endpoints int) time.Duration {
@@ -21,7 +21,7 @@ func longestBackoff(endpoints int) time.Duration {
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
-const jitter = 1.2 // of gRPC's backoffs
+const jitter = 1.2
 
 func (p *policy) backoff() time.Duration {
 	most := time.Duration(jitter * float64(stateattr.ChannelOf(p.state).MaxBackoff))

@@ -30,7 +30,7 @@ type childShare struct {
 	mu       sync.Mutex
 	share    *share.Share
 	standing share.Standing
-	history  *history // nil unless the debug page is enabled
+	history  *history // nil if there's no debug page
 
 	share.Link // only used in events
 	reports

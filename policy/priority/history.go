@@ -8,7 +8,7 @@ const bucketTime = 10 * time.Second // sixty buckets are ten minutes
 // of 1.
 type history struct {
 	missing [60]float64 // 1 - the lowest share of each bucket
-	bucket  int         // number of the current bucket
+	bucket  int
 	current float64
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// reportedPriority is what we last told the application.
 type reportedPriority struct {
 	child  string // empty if no priority can take calls
 	since  time.Time

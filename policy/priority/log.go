@@ -130,7 +130,7 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 	p.Warn("priority", message, text, attrs...)
 }
 
-const reportPause = 10 * time.Second // between two log records of the same kind
+const reportPause = 10 * time.Second
 
 // reports is what we've logged about a share. Only events use it.
 type reports struct {

@@ -143,7 +143,6 @@ func (p *policy) Settled(closed bool) {
 	p.updateGauge(current)
 }
 
-// takesMost skips priorities that only take probes.
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {

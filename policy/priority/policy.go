@@ -163,7 +163,6 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// immutable
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
 	resolveNow func(child string, ignored bool) // if nil, use the ClientConn's ResolveNow

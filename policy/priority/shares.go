@@ -17,7 +17,7 @@ import (
 // any.
 type shares struct {
 	start    time.Time
-	marks    atomic.Bool // subchannels are marked; never goes back to false
+	marks    atomic.Bool // subchannels are wrapped, so that we know their endpoints; stays true once set
 	children map[string]*childShare
 	inner    bool   // there's another priority policy with overflow above
 	wanted   string // we want one more priority below this one, unless it's ""
@@ -49,7 +49,7 @@ func (p *policy) shareOf(name string) *childShare {
 }
 
 func (p *policy) settle() {
-	if !p.Updating() { // if we're updating, End does it
+	if !p.Updating() { // during an update, leave it to End
 		p.settleNow()
 	}
 }
@@ -116,7 +116,6 @@ func (p *policy) updateLast() {
 	}
 }
 
-// Called when a child has become READY.
 func (p *policy) noteReturn(name string, ready []string) {
 	c, now := p.shares.children[name], time.Since(p.shares.start)
 	isStart := !p.shares.offers || now <= time.Duration(p.config.FailoverTimeout)

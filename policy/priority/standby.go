@@ -23,7 +23,7 @@ const maxStandbyConnections = 20
 
 type standbyLimit struct {
 	seed    maphash.Seed    // makes clients choose different endpoints
-	limited map[string]bool // standbys that have only got some of their endpoints
+	limited map[string]bool // standbys that have some of their endpoints only
 }
 
 func (p *policy) updateChild(name string) {

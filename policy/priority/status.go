@@ -14,8 +14,8 @@ type childStatus struct {
 	since          time.Time
 	unhealthySince time.Time // when it was last READY or IDLE, or else when it was created
 	wasHealthy     bool      // it has been READY or IDLE before and then wasn't, so the next failback is "again"
-	updated        bool      // an update ended its connections
-	lastFailure    string    // for debug pages; cleared when the child is READY
+	updated        bool      // an update has ended its connections
+	lastFailure    string    // shown on debug pages until the child is READY
 }
 
 // During an update of the policy, call this after the child's update, which may return an error.

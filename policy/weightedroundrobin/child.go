@@ -21,9 +21,9 @@ type endpointChild struct {
 	parent   *policy
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
-	position weighted.Position // in the pick sequence when the last picker was replaced
-	weight   uint32            // of this endpoint alone, whereas the core adds up duplicates
-	series   leaf.Series       // metric series for the last reported state
+	position weighted.Position // the child's place in the pick sequence when the last picker was replaced
+	weight   uint32            // the core adds up duplicates, but this doesn't
+	series   leaf.Series       // what the metric counts this endpoint as
 	outdated bool              // the child hasn't accepted its current endpoint yet
 }
 

@@ -32,7 +32,7 @@ func (p *policy) counts() (current leaf.Counts) {
 type pickCount struct {
 	mu         sync.Mutex
 	picker     *weighted.Picker
-	taken      uint64                        // how many of picker's picks are in picks already
+	taken      uint64                        // the part of picker's picks that's already in picks
 	lastPicker weak.Pointer[weighted.Picker] // calls may still be using the previous one
 	lastTaken  uint64
 	picks      uint64
@@ -46,7 +46,7 @@ func (c *pickCount) use(picker *weighted.Picker) {
 	c.picker, c.taken = picker, 0
 }
 
-// read adds the picks since it was last called. The caller holds mu.
+// The caller holds mu.
 func (c *pickCount) read() {
 	add := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {
@@ -59,7 +59,6 @@ func (c *pickCount) read() {
 	add(c.picker, &c.taken)
 }
 
-// take returns the picks since it was last called.
 func (c *pickCount) take() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,6 @@ import (
 	"github.com/understudy-lb/understudy/policy/pickfirst"
 )
 
-// The core decides which children are picked (A34).
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
@@ -97,7 +96,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.updateChildren(outdated)
 }
 
-// Also returns the children that need an update.
+// The result lists the children that need an update.
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {

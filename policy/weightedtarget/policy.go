@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
-// The core computes the connectivity state (A28).
 type policy struct {
 	*shell.Shell
 	core   core.Core
@@ -35,9 +34,9 @@ type policy struct {
 type child struct {
 	*shell.Child
 	weight       uint32
-	position     weighted.Position // in the pick sequence when the last picker with this child was replaced
+	position     weighted.Position // its place in the pick sequence when its last picker was replaced
 	effective    balancer.State    // last reported state, except that a failed child that's CONNECTING again still has its failure here
-	refusedState balancer.State    // used instead of effective if the child has refused its update
+	refusedState balancer.State    // if the child has refused its update, we use this instead of effective
 }
 
 const retentionTimer = 0

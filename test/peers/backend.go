@@ -92,7 +92,7 @@ type backend struct {
 	server   *grpc.Server
 	health   *health.Server
 	conns    map[*acceptedConn]bool
-	lifetime time.Duration // of new connections, or 0 for no limit
+	lifetime time.Duration // new connections end after this, unless it's 0
 }
 
 func startBackend(priority, address string, certificate *tls.Certificate) (*backend, error) {
@@ -161,7 +161,6 @@ func (b *backend) reset() {
 	}
 }
 
-// New connections live for lifetime.
 func (b *backend) crash(lifetime time.Duration) {
 	b.mu.Lock()
 	b.lifetime = lifetime

@@ -12,7 +12,7 @@ import (
 // observing.
 type fault struct {
 	name, what string
-	secure     bool // connections use TLS
+	secure     bool
 	strike     func(*world) error
 	then       func(context.Context, *world) error
 }

@@ -147,7 +147,6 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// All columns but the first and the last are numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {

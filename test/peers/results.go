@@ -17,14 +17,14 @@ const never = time.Duration(math.MaxInt64)
 type result struct {
 	first       time.Duration // from the fault to the first answer of a call that began after it
 	lost, calls int           // failed calls, and all calls
-	longest     time.Duration // duration of the longest call
-	changes     int           // how often answers switched to the other priority
-	connections int           // connection attempts after the fault
+	longest     time.Duration
+	changes     int // how often answers switched to the other priority
+	connections int // connection attempts after the fault
 }
 
 type record struct {
 	fault, contestant string
-	run               int // from 1; 0 if the run was discarded
+	run               int // counts from 1; 0 if the run was discarded
 	result
 }
 

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	warmup          = 3 * time.Second       // calls before the fault
-	observationTime = 30 * time.Second      // calls after the fault
-	callInterval    = 20 * time.Millisecond // between the starts of two calls
-	deadline        = time.Second           // of each call
+	warmup          = 3 * time.Second  // we make calls for this long before the fault
+	observationTime = 30 * time.Second // and for this long after it
+	callInterval    = 20 * time.Millisecond
+	deadline        = time.Second
 )
 
 type call struct {
 	began, ended time.Time
-	priority     string // the one that answered
+	priority     string // whichever priority answered
 	err          error
 }
 

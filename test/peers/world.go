@@ -106,7 +106,6 @@ func (w *world) host(priority string) string {
 // The priority "all" has the addresses of both.
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
-// The credentials, dialer and keepalive that all clients use.
 func (w *world) options() []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if w.trusted != nil {
@@ -149,7 +148,7 @@ func (w *world) dropsFrom(address string) bool {
 	return w.dropped[address]
 }
 
-// The kernel drops all packets from the backends to the client.
+// The kernel drops all packets from these backends to the client.
 func (w *world) dropAnswers(backends []*backend) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,12 +32,12 @@ type Subscriptions struct {
 	subscribed       map[string]*subscription
 	timerCount       uint64
 	allResponseCount uint64
-	failure          error // why the last stream ended without a response, or nil
+	failure          error // only if it ended without a response
 }
 
 type subscription struct {
 	watchers        int       // at 0, we still don't unsubscribe until the stream ends (see Unwatch)
-	good            *Resource // last good version (Parsed is dropped), or nil
+	good            *Resource // without Parsed; nil if there is none
 	err             error
 	timer           Timer
 	responsesBefore uint64 // allResponseCount when the timer started, to tell whether the server has responded since
@@ -50,7 +50,7 @@ func New() *Subscriptions {
 // Actions is what the caller must do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer // call Expired when one fires
+	Start   []Timer // the caller must call Expired when one fires
 	Deliver []Resource
 	Fail    []Failure // resources that have no good version
 	Kept    []Failure // resources whose update we rejected, but which still have a good version

@@ -47,7 +47,6 @@ func NewServers(count int, reachabilityOnly bool) *Servers {
 // SubscribedCount returns how many servers we should be subscribed to, starting with the first.
 func (s *Servers) SubscribedCount() int { return s.askedCount }
 
-// Used returns the index of the server whose resources we use, or -1.
 func (s *Servers) Used() int { return s.used }
 
 func (s *Servers) Reachable(server int, reachable bool) {

@@ -71,12 +71,12 @@ func Resolve(first string, lookup func(name string) Cluster) (list []Entry, look
 type resolution struct {
 	found  map[string]*foundCluster
 	list   []Entry
-	isFull bool // list already has the error about too many clusters
+	isFull bool // set once list has the error about too many clusters
 }
 
 type foundCluster struct {
 	Cluster
-	depth          int // on the shortest path to it
+	depth          int // length of the shortest path to it
 	listed, walked bool
 }
 

@@ -51,7 +51,6 @@ func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
 	return p, true
 }
 
-// Skip returns the number of picks before the start position.
 func (p Position) Skip() uint64 { return p.skip }
 
 // Lefts returns how much the first size entries have left at position p.

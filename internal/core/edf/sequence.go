@@ -24,7 +24,7 @@ type Sequence struct {
 	classOf []uint32
 
 	period uint64
-	end    uint64   // every deadline up to here is in a stretch that we've computed
+	end    uint64   // all deadlines up to here have been computed
 	cycle  []uint32 // picks since the period began; only used for periods up to maxCycle
 }
 

@@ -30,7 +30,6 @@ import (
 	"time"
 )
 
-// ID identifies a mechanism within a Core. 0 means none.
 type ID int
 
 // Mechanism is one of the channel's discovery mechanisms. It has a source that finds its endpoints.
@@ -92,7 +91,6 @@ func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
 
-// Trouble is a problem with a source: a failure, or a doubt (see Core.Doubted).
 type Trouble struct {
 	Text  string
 	Since time.Time
@@ -125,10 +123,10 @@ type Core struct {
 	actions []Action
 	now     time.Time
 
-	startingCount int       // number of sources that are still starting
+	startingCount int
 	firstWait     time.Time // until then, a channel without endpoints waits for the first mechanism that hasn't failed
 	lastTick      time.Time
-	hasSent       bool // at least one update was sent
+	hasSent       bool
 	changed       bool // Next has to look at the state again
 	lastRefused   bool // the channel refused our last update although the endpoints looked fine
 	lastAwait     Message
@@ -274,7 +272,6 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 	return true
 }
 
-// Confirmed is called when a source says that its last answer is still good.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.beginEvent(now, id)
 	if m == nil || m.Phase != Answered || m.stored {

@@ -29,7 +29,6 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.takeActions()
 }
 
-// We use the list right away unless it has to wait (see waits.list).
 func (c *Core) setList(m *mechanism, list []Mechanism) {
 	m.endAnswerWaits()
 	before := m.listed()

@@ -76,7 +76,7 @@ type Status struct {
 	Mechanism
 	Hears
 	Phase     Phase
-	Listed    bool      // replaced by a list
+	Listed    bool
 	Trying    string    // what the source is waiting for; only before its first answer
 	Answer    Answer    // empty before the first answer and while a list is in use
 	Answered  time.Time // when the source last confirmed an answer

@@ -46,7 +46,7 @@ type Set struct {
 	hasLiterals bool // there are also addresses that don't need a lookup, e.g. IP addresses
 
 	pendingCount int // names whose first lookup is still running
-	failedCount  int // names whose last lookup failed
+	failedCount  int
 	holdIsOver   bool
 	hasAnswered  bool
 }

@@ -37,7 +37,6 @@ type Config struct {
 	BelowOverflow bool
 }
 
-// SuccessRateEjection ejects endpoints that succeed far less often than the rest.
 type SuccessRateEjection struct {
 	StdevFactor           uint32 // in thousandths
 	EnforcementPercentage uint32
@@ -45,7 +44,6 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32
 }
 
-// FailurePercentageEjection ejects endpoints if more than Threshold percent of their calls fail.
 type FailurePercentageEjection struct {
 	Threshold             uint32
 	EnforcementPercentage uint32
@@ -53,7 +51,6 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32
 }
 
-// ConsecutiveFailuresEjection ejects an endpoint after Failures failed calls in a row.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32
 	EnforcementPercentage uint32
@@ -107,16 +104,14 @@ const (
 	ConsecutiveFailures
 )
 
-// String returns the name that metrics use.
 func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome is what has changed since the last Take, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	States    []*Endpoint[T] // endpoints with a new State
+	States    []*Endpoint[T]
 }
 
 // Change tells the policy's child that an ejection has begun or ended.
@@ -137,7 +132,7 @@ type Core[T any] struct {
 	ejected        int
 	sound          int       // how many endpoints are sound (see Config.BelowOverflow)
 	showsEjections bool      // the child policy gets to see ejections
-	started        time.Time // A50's timer start timestamp, or zero
+	started        time.Time // A50's timer start timestamp
 	epoch          time.Time // time of the first update
 	outcome        Outcome[T]
 }

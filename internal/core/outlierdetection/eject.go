@@ -20,7 +20,6 @@ func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return c.epoch.Add(e.ejectedAt).Add(c.ejectionTime(e))
 }
 
-// eject ejects an endpoint with the given probability (A50, "Ejection and Un-ejection").
 func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, algorithm Algorithm) {
 	if c.random() >= enforcementPercentage {
 		return

@@ -32,7 +32,6 @@ const ShortLived = time.Second
 // ErrShortLived is the error of an address after two or more short-lived connections in a row.
 var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake", ShortLived)
 
-// ErrNoAddresses is the error of calls while there are no addresses.
 var ErrNoAddresses = errors.New("no addresses: the resolver returned none, or none with a path to this policy")
 
 type State uint8
@@ -82,7 +81,6 @@ const (
 	// calls wait, and for IDLE it also requests ExitIdle. If Counted is set, the READY picker
 	// counts calls, and the policy must call Answered after the first response.
 	Publish
-	// WatchHealth registers a health listener on the connected subchannel of address Index.
 	WatchHealth
 	Resolve
 	// Backoff starts a backoff for address Index after Count failed attempts to connect. The policy

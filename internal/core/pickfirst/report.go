@@ -13,7 +13,7 @@ const (
 	attemptFailed
 	backoffEnded
 	connectionMade
-	connectionLost // possibly before we heard of READY
+	connectionLost // this may come before the report of READY
 )
 
 func transitionOf(before, after State) transition {

@@ -10,7 +10,7 @@ import (
 // it passes on the next event.
 type Action struct {
 	Kind  Kind
-	Child string // empty in PublishEmpty and CallStandbyDue
+	Child string // not set in PublishEmpty and CallStandbyDue
 	// After is how long the timer to start should run. In PublishTimeout, it's how long the one
 	// that has fired ran.
 	After time.Duration

@@ -38,7 +38,7 @@ const (
 	fired
 )
 
-// The deactivation timer runs unless the lifetime is active.
+// While the lifetime isn't active, the deactivation timer is running.
 type lifetime int
 
 const (
@@ -58,7 +58,7 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// The child is nil if there are no priorities.
+// The child may be nil, since there might be no priorities.
 func (ch *child) publication() Kind {
 	switch {
 	case ch == nil:

@@ -52,7 +52,7 @@ type Core struct {
 
 	currentPriority  int    // index of the one in use; none between BeginUpdate and the next choice
 	wantedBelow      string // argument of the last WantStandbyBelow
-	standbyRequested bool   // we've asked for StandbyDue
+	standbyRequested bool   // we've asked for a call of StandbyDue
 
 	published   *child // in use; nil before we've published anything and after PublishEmpty
 	publishedAs Kind   // what we published last, or outdated
@@ -66,7 +66,6 @@ func New() *Core {
 	return &Core{children: make(map[string]*child), currentPriority: none}
 }
 
-// InUse returns the name of the child whose picker is published, or "".
 func (c *Core) InUse() string {
 	if c.published == nil {
 		return ""
@@ -160,7 +159,7 @@ func (c *Core) Reported(name string, state State) []Action {
 		}
 	}
 	if child == c.published && child.publication() == Publish {
-		c.publishedAs = outdated // it has a new picker
+		c.publishedAs = outdated
 	}
 	return c.choose()
 }
@@ -175,12 +174,11 @@ func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	}
 	child.refused = true
 	if child == c.published {
-		c.publishedAs = outdated // it has a new error
+		c.publishedAs = outdated
 	}
 	return true, c.choose()
 }
 
-// FailoverTimerFired is called when the timer of StartFailover fires.
 func (c *Core) FailoverTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failover != running {
@@ -191,7 +189,6 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// DeactivationTimerFired is called when the timer of StartDeactivation fires.
 func (c *Core) DeactivationTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.lifetime == active {

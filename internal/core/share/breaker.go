@@ -23,7 +23,7 @@ const (
 type breaker struct {
 	backOff   time.Duration
 	elsewhere int // calls that went to another priority since the last probe
-	probes    int // probes in flight
+	probes    int
 }
 
 // If we don't need a probe yet, the call counts as one that goes elsewhere. An unanswered probe
@@ -47,7 +47,7 @@ func (b *breaker) open() { b.backOff = min(mostBackOff, max(leastBackOff, 2*b.ba
 
 func (b *breaker) recover(health time.Duration) {
 	if b.backOff == 0 {
-		return // nearly always
+		return // this is nearly always the case
 	}
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }

@@ -108,7 +108,7 @@ type answer struct {
 	ratio   float64 // of the budget that it took
 	hasTime bool    // whether ratio is known
 	late    bool
-	elapsed time.Duration // since the previous answer
+	elapsed time.Duration
 }
 
 func (s *Share) measure(now time.Duration, c Call, r Result) answer {

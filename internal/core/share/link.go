@@ -2,7 +2,6 @@ package share
 
 import "time"
 
-// Link is what a share needs to know about its priority's connections.
 type Link struct {
 	Ready    bool
 	WasReady bool // has been READY at least once

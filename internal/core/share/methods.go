@@ -26,7 +26,7 @@ type method struct {
 	usual  latency
 	recent [8]time.Duration // ring buffer of the latencies of the last good answers
 	next   int
-	open   int64 // number of calls in flight
+	open   int64
 	began  int64 // sum of their start times, in milliseconds
 	called time.Duration
 }

@@ -10,10 +10,10 @@ type Standing struct {
 type Depth int
 
 const (
-	Whole   Depth = iota // the share is 1
-	Part                 // at least a half
-	Low                  // below a half
-	Tripped              // 0, i.e. the breaker is open
+	Whole   Depth = iota
+	Part          // at least 1/2
+	Low           // less than 1/2
+	Tripped       // the breaker is open
 )
 
 func (s *Share) Standing() Standing {

@@ -69,7 +69,7 @@ type Share struct {
 	lastCall  time.Duration
 	goodAt    time.Duration
 	answerAt  time.Duration // when we last counted an answer
-	recent    time.Duration // mean latency of good answers
+	recent    time.Duration
 	answers   tally
 	breaker   breaker
 	pressure  pressure
@@ -91,7 +91,6 @@ type Config struct {
 	Uneven bool          // calls choose their endpoint, so don't blame one for being fuller than the rest
 }
 
-// New returns a share of 1.
 func New(now time.Duration, c Config) *Share {
 	s := &Share{fraction: 1, threshold: 1, doubling: cmp.Or(c.Ramp, defaultRamp) / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
 	s.endpoints.uneven = c.Uneven
@@ -99,7 +98,6 @@ func New(now time.Duration, c Config) *Share {
 	return s
 }
 
-// Cause is why a share last fell.
 type Cause uint8
 
 const (
@@ -115,7 +113,6 @@ func (c Cause) String() string {
 	return [...]string{"nothing", "full", "slow", "hanging", "broken", "returning"}[c]
 }
 
-// Fraction returns the share, and why it last fell.
 func (s *Share) Fraction() (float64, Cause) { return s.fraction, s.cause }
 
 // Tripped returns true while the breaker is open and only probes get through.

@@ -49,7 +49,7 @@ func (c *Child[T]) State() State { return c.state }
 
 func (c *Child[T]) Key() Key { return c.key }
 
-// Weight returns the child's weight. All weights together never exceed math.MaxUint32.
+// Weight returns the child's weight. The weights never add up to more than math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
 // Core is the state of one policy. T is whatever the policy wants to attach to a child.
@@ -63,7 +63,7 @@ type Core[T any] struct {
 	reweighted  int       // how many children got another weight in this update
 	errorChild  *Child[T] // if all children have failed, calls get this one's error (see Failed)
 	updateCount uint32
-	epoch       time.Time // when a child first became READY, or zero
+	epoch       time.Time // when any child first became READY
 
 	publication
 }
@@ -75,7 +75,6 @@ func (c *Core[T]) Order() []*Child[T] { return c.order }
 
 func (c *Core[T]) Count() [states]int { return c.count }
 
-// Begin begins an update with roughly n endpoints.
 func (c *Core[T]) Begin(config Config, n int) {
 	c.updateCount++
 	c.outdated = c.outdated || config != c.config
@@ -85,13 +84,12 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.sum, c.reweighted = 0, 0
 }
 
-// Origin says where a child that Endpoint returns comes from.
 type Origin int
 
 const (
-	NewChild  Origin = iota // just created
-	Known                   // existed before this update
-	Duplicate               // returned earlier in this update, for a duplicate of the endpoint
+	NewChild  Origin = iota // it was just created
+	Known                   // it existed before this update
+	Duplicate               // it was returned earlier in this update, for a duplicate of the endpoint
 )
 
 // Endpoint returns the child for the next endpoint of an update. If an endpoint is listed more than

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Address is what we need of an address to identify an endpoint.
 type Address struct{ Addr, ServerName string }
 
 // Key identifies an endpoint by its set of addresses. For a single address, that's just its Addr.

@@ -103,7 +103,6 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, Action{Kind: Update, Child: name})
 }
 
-// RetentionEnded is called when the retention time of a child is over.
 func (c *Core) RetentionEnded(name string) []Action {
 	if child, ok := c.children[name]; !ok || !child.retained {
 		return nil
@@ -151,10 +150,8 @@ func (c *Core) stateChanged(child *child, before State) {
 	}
 }
 
-// Stale returns true if the policy must publish again.
 func (c *Core) Stale() bool { return c.mustPublish }
 
-// Publish returns the state to publish and remembers it as published.
 func (c *Core) Publish() State {
 	c.published, c.mustPublish = c.State(), false
 	return c.published
@@ -172,7 +169,6 @@ func (c *Core) State() State {
 	return aggregate
 }
 
-// In returns the names of the configured children in that state, sorted.
 func (c *Core) In(state State) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {

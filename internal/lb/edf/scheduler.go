@@ -14,13 +14,11 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
-// Entry is one endpoint of a scheduler.
 type Entry = core.Entry
 
 // Left is how long an entry still has to wait for its next pick, as a fraction of its interval.
 type Left = core.Left
 
-// Full is the Left of an entry that has just been picked.
 const Full = core.Full
 
 // Scheduler returns the indexes of its entries in A34's order. Ties go to the lower index, which is
@@ -35,9 +33,9 @@ type Scheduler struct {
 	_       [56]byte              // keeps current, which picks read, off the cache line of what picks write
 
 	size   int
-	picked atomic.Bool // only used if there's a single entry
+	picked atomic.Bool // for a scheduler with a single entry
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex
 	seq       core.Sequence
 	start     core.Position
 	following *block // next after current, if it's been computed already

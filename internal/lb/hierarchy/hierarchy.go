@@ -31,7 +31,7 @@ func (p *path) Equal(other any) bool {
 	return ok && slices.Equal(p.elements, o.elements)
 }
 
-// Returns a without the first element of p, which is the path in a.
+// The attributes are a, and the path in them is p. We remove the first element of p.
 func (p *path) attributesBelow(a *attributes.Attributes) *attributes.Attributes {
 	b := p.below.Load()
 	if b == nil || b.of != a {

@@ -4,7 +4,7 @@ package inorder
 
 // Search finds the elements of a list one after another. The zero value starts at the first one.
 type Search struct {
-	next   int // where the next search starts
+	next   int
 	misses int // consecutive searches that found nothing
 }
 

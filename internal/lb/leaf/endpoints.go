@@ -34,7 +34,7 @@ type endpoint struct {
 	conns     []*subConn
 	state     connectivity.State
 	since     time.Time
-	err       error // last error of any connection
+	err       error
 	failedAt  time.Time
 }
 

@@ -111,7 +111,7 @@ type Meter struct {
 	Shell *shell.Shell
 	// TakePicks returns how many picks there were since the last call. Calls are never concurrent.
 	TakePicks func() uint64
-	// Counting is called on the policy's serializer once pickers must count.
+	// Counting is called, on the policy's serializer, once pickers must count.
 	Counting func()
 
 	added    Counts            // what this policy has added to endpointCounts
@@ -122,7 +122,7 @@ type Meter struct {
 	service    string
 	registered bool
 	unregister func()
-	counts     bool        // pickers must count
+	counts     bool        // pickers have to count
 	exported   *exportFlag // nil until registered
 }
 
@@ -181,7 +181,6 @@ func (m *Meter) Close() {
 	}
 }
 
-// Counts returns true once pickers must count their picks.
 func (m *Meter) Counts() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,7 @@ func Enabled() bool { return enabled.Load() }
 type Source struct {
 	Name       string // "" if it's the only source
 	State      string
-	Trying     string // what it's waiting for, or ""
+	Trying     string // ""  if it's not waiting for anything
 	Version    string
 	Answered   time.Time
 	Error      string
@@ -57,10 +57,10 @@ type Channel struct {
 	mu      sync.Mutex
 	events  []Event
 	sources func() []Source // nil after Stop, or if the resolver is from another module
-	last    []Source        // as of Stop, without current errors
+	last    []Source        // what sources returned at Stop, minus the current errors
 	root    any
 	owner   any // gRPC's channelz record of the channel
-	tree    any // last snapshot of a root policy that was closed
+	tree    any // the last snapshot, if the root policy was closed
 	closed  time.Time
 }
 
@@ -234,7 +234,7 @@ type View struct {
 	Tree    any
 	Closed  time.Time
 	Sources []Source
-	Events  []Event // oldest first
+	Events  []Event
 }
 
 func Channels() []View {

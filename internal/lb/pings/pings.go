@@ -45,7 +45,7 @@ const advice = "a server closed a connection because it was pinged too often (" 
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger // may be nil
+	logger  *slog.Logger
 	records serial.Records
 
 	mu   sync.Mutex

@@ -59,7 +59,6 @@ func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
 
-// ByName yields the children sorted by name.
 func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 	for _, name := range slices.Sorted(maps.Keys(children)) {
 		if !yield(name, children[name]) {
@@ -82,7 +81,7 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has a policy yet.
+// Exists returns true once the first Update has built a policy.
 func (c *Child) Exists() bool { return c.current != nil }
 
 // State returns the last reported state, or CONNECTING if there's none yet.
@@ -141,7 +140,7 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // it's the current policy, maybe only since this update
+	if latest != c.pending { // perhaps only since this update
 		return err
 	}
 	// If the current policy isn't READY or IDLE, this error makes the child count as failed. We
@@ -181,7 +180,6 @@ func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	return i
 }
 
-// Reported gets the reports of both the current and the pending policy.
 func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:

@@ -23,7 +23,6 @@ type Ender interface {
 	EndWith(done func() *func(balancer.DoneInfo))
 }
 
-// CountedUser is a policy that uses the Picker method of Counted subchannels.
 type CountedUser interface {
 	// PickerChanged is called when Picker returns something else. All it may do is queue an event.
 	PickerChanged()

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Priority is what package priority puts in Snapshot.Details.
 type Priority struct {
 	InUse string
 	Since time.Time
@@ -26,7 +25,6 @@ type Priority struct {
 	Unused []string
 }
 
-// PriorityChild is what package priority puts in ChildSnapshot.Details.
 type PriorityChild struct {
 	CountsAs priority.State
 	Since    time.Time
@@ -46,7 +44,6 @@ type PriorityChild struct {
 	Share func() Share
 }
 
-// Share describes a priority's share.
 type Share struct {
 	Fraction float64
 	Cause    share.Cause // why it last fell
@@ -63,7 +60,6 @@ func (s Share) String() string {
 	return fmt.Sprintf("takes %s %% of its calls: %v", printable.Percent(s.Fraction), s.Cause)
 }
 
-// OutlierDetection is what package outlierdetection puts in Snapshot.Details.
 type OutlierDetection struct {
 	Ejected []Ejected
 	Hidden  bool // ejected endpoints still get the calls, since nobody else can take them
@@ -76,28 +72,23 @@ type Ejected struct {
 	Until time.Time  // it ends at the first interval after this
 }
 
-// WeightedTarget is what package weightedtarget puts in Snapshot.Details.
 type WeightedTarget struct {
 	// Scheduled returns how many calls each child was assigned since we began to watch the policy.
 	// It can be called at any time and doesn't block.
 	Scheduled func() []uint64
 }
 
-// Target is what package weightedtarget puts in ChildSnapshot.Details.
 type Target struct {
 	Weight   uint32               // 0 if the child isn't configured anymore or has no share
 	CountsAs weightedtarget.State // how the policy treats the child; this may differ from what it reported
 }
 
-// WeightedRoundRobin is what package weightedroundrobin puts in Snapshot.Details.
 type WeightedRoundRobin struct {
 	Scheduled func() []uint64
 }
 
-// EndpointPolicy is what package leaf puts in Snapshot.Details.
 type EndpointPolicy struct{ Name string }
 
-// Endpoint is what packages leaf and weightedroundrobin put in ChildSnapshot.Details.
 type Endpoint struct {
 	Addresses []resolver.Address // don't modify
 	Weight    uint32             // as configured, i.e. without slow start

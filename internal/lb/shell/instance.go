@@ -30,7 +30,7 @@ type Instance struct {
 
 	shell       *Shell
 	owner       Owner
-	lb          balancer.Balancer // nil after Close
+	lb          balancer.Balancer
 	state       balancer.State
 	since       int64 // when the connectivity state last changed, as Unix nanoseconds, or 0
 	lastFailure *failureRecord
@@ -107,7 +107,7 @@ func (i *Instance) queueReport(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// If an update has already handled the report, the event does nothing.
+// An update may have handled the report before this runs.
 type reportEvent Instance
 
 func (t *reportEvent) Run() { (*Instance)(t).handleReport() }

@@ -34,7 +34,6 @@ type slot struct {
 
 const RecentSeconds = 10
 
-// Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
 	Failed uint64 // ended with one of failureCodes
@@ -119,7 +118,6 @@ type Recorded struct {
 	Record *Record
 }
 
-// Picks returns the number of calls to the endpoint, including those through other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
@@ -130,7 +128,6 @@ func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.Record.Begin(result), nil
 }
 
-// Begin counts a call, and sees to it that its end is counted too.
 func (r *Record) Begin(result balancer.PickResult) balancer.PickResult {
 	r.started.Add(1)
 	pickerDone := result.Done

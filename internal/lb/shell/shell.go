@@ -49,7 +49,6 @@ type Policy[C any] interface {
 type PolicyMethods interface {
 	State() balancer.State
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle connects the children that should be connected.
 	ExitIdle()
 }
 
@@ -62,11 +61,10 @@ type Scheduled interface {
 
 // Settler is for policies that have something to do after each batch of events.
 type Settler interface {
-	// Settled is called after each batch of events, and once more with closed set after Close.
+	// Settled is called after each batch of events. The last call is after Close, with closed set.
 	Settled(closed bool)
 }
 
-// Below is a child of a policy, either a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
@@ -93,7 +91,7 @@ type Shell struct {
 	closed        bool
 	settled       bool
 	mustPublish   bool
-	hadUnassigned bool // in the last update, some endpoints didn't belong to any child
+	hadUnassigned bool // some endpoints of the last update didn't belong to any child
 	refusals      refusals
 	removed       []*Instance // removed children; calls may still use them, so the next flush closes them
 
@@ -106,7 +104,7 @@ type Shell struct {
 	records        serial.Records
 	parentInstance *Instance     // the Instance that contains this policy, or nil if the parent has no Shell
 	isLastAction   bool          // there's nothing left to do in this batch after the next publication
-	live           *live.Channel // nil unless the debug page is enabled
+	live           *live.Channel // nil if there's no debug page
 	unwatch        func()        // stops watching this policy; only for the topmost policy of a channel
 	watch
 }

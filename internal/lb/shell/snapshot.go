@@ -18,25 +18,24 @@ type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
 	State    connectivity.State
-	Since    time.Time // of the last change of State, or zero
+	Since    time.Time
 	Error    error
 	Children []ChildSnapshot
-	Details  any // set by the policy (see Describer)
+	Details  any // set by Describe; one of the types in details.go
 }
 
 type ChildSnapshot struct {
 	Name      string
 	Title     string // the name that users see, or ""
 	State     connectivity.State
-	Since     time.Time // of the last change of State, or zero
-	LastError error     // the last one, even if the child has recovered
+	Since     time.Time
+	LastError error // the last one, even if the child has recovered
 	FailedAt  time.Time
 	Details   any
 	// Below is the child's policy, or nil if it's not Watchable.
 	Below Watchable
 }
 
-// Watchable is a policy that can be watched. All policies with a Shell can.
 type Watchable interface {
 	// Watch makes this policy and everything below it take snapshots until stop is called. It
 	// doesn't wait for the first one.
@@ -48,12 +47,10 @@ type Watchable interface {
 	Busy() time.Time
 }
 
-// Describer is for policies that add details to their snapshots.
 type Describer interface {
 	Describe(*Snapshot)
 }
 
-// Watcher is for policies that do extra work while they're watched.
 type Watcher interface {
 	// Watched is called when watching starts (on is true) and when it stops.
 	Watched(on bool)
@@ -85,7 +82,6 @@ func (s *Shell) Watch() (stop func()) {
 
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// This runs at the end of each batch of events.
 func (s *Shell) updateSnapshot() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -114,7 +110,6 @@ func (s *Shell) updateSnapshot() {
 	s.snapshot.Store(next)
 }
 
-// The policy may have to publish a different picker now.
 func (s *Shell) notifyWatcher(watched bool) {
 	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)

@@ -9,12 +9,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ErrNoEndpoints is the error of a policy that has no endpoints.
 var ErrNoEndpoints = errors.New("no endpoints: the resolver returned none, or none with a path to this policy")
 
 var Queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// Connecting returns the state of a child that hasn't reported yet.
 func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }

@@ -10,7 +10,7 @@ import (
 // Tree has the snapshots of a policy and of everything below it. They weren't necessarily taken at
 // the same time.
 type Tree struct {
-	*Snapshot           // nil before the first one
+	*Snapshot           // nil if the policy hasn't taken one yet
 	Busy      time.Time // from Watchable.Busy
 	Below     []*Tree   // one per child in Snapshot; nil if the child's policy isn't Watchable
 }
@@ -75,5 +75,4 @@ func (s *Shell) detach() {
 	}
 }
 
-// Note adds a line to the channel's history, if the debug page is enabled.
 func (s *Shell) Note(text string) { s.live.Note(text) }

@@ -21,7 +21,7 @@ type Channel struct {
 	// Titles come from a source, so they can be empty, long, contain any characters, and occur more
 	// than once.
 	Names map[string]string
-	// Services maps the children of the priority policy to the names of their clusters.
+	// Services has the cluster of each child of the priority policy.
 	Services map[string]string
 	// Failures says why children of the priority policy have no endpoints, as far as the source
 	// knows.
@@ -65,7 +65,6 @@ func WithoutChannel(state resolver.State) resolver.State {
 	return state
 }
 
-// ChannelOf returns what SetChannel has set, or an empty Channel.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

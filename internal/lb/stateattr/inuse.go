@@ -33,7 +33,6 @@ type InUseReporter struct {
 	serial serial.Serializer
 }
 
-// NewInUseReporter returns a reporter that calls report, or nil if report is nil.
 func NewInUseReporter(report func(PriorityInUse)) *InUseReporter {
 	if report == nil {
 		return nil
@@ -52,7 +51,6 @@ type InUseChannel struct {
 	last *PriorityInUse
 }
 
-// Channel returns the InUseChannel for target, or nil if t is nil.
 func (t *InUseReporter) Channel(target string) *InUseChannel {
 	if t == nil {
 		return nil

@@ -17,7 +17,6 @@ func SetLabels(state resolver.State, labels Labels) resolver.State {
 	return state
 }
 
-// LabelsOf returns what SetLabels has set, or empty Labels.
 func LabelsOf(state resolver.State) Labels {
 	labels, _ := state.Attributes.Value(labelsKey{}).(Labels)
 	return labels

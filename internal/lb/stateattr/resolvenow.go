@@ -21,7 +21,6 @@ func SetResolveNow(state resolver.State, resolveNow func(child string, ignored b
 	return state
 }
 
-// ResolveNow returns what SetResolveNow has set, or nil.
 func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	r, ok := state.Attributes.Value(reresolverKey{}).(*reresolver)
 	if !ok || r == nil {

@@ -22,7 +22,7 @@ type Labels [3]string
 // use. A Bound is safe for concurrent use.
 type Bound struct {
 	mu      sync.Mutex
-	counted map[string]map[Labels]bool // by target
+	counted map[string]map[Labels]bool
 }
 
 // Limit returns which labels to use when counting. Up to MaxCombinations combinations per target

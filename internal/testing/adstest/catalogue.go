@@ -19,7 +19,7 @@ const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message
-	changed   chan struct{} // closed and replaced whenever a resource changes
+	changed   chan struct{}
 }
 
 func NewCatalogue(resources ...proto.Message) *Catalogue {

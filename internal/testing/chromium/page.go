@@ -135,7 +135,6 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// WaitFor waits until a JavaScript condition is true in the page.
 func (p *Page) WaitFor(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -19,7 +19,7 @@ type Server struct {
 	running sync.WaitGroup
 
 	mu        sync.Mutex
-	questions *sync.Cond // signaled for each question
+	questions *sync.Cond
 	answers   map[Question]Answer
 	asked     map[Question]int
 	open      map[net.Conn]bool
@@ -114,7 +114,7 @@ func (s *Server) Asked(name, kind string) int {
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits until the question has been asked n more times.
+// Await waits for the question to be asked n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ type Server struct {
 	mu          sync.Mutex
 	changed     *sync.Cond
 	slices      map[string]string
-	baseVersion int      // resource version before the first event
+	baseVersion int
 	events      []string // as JSON; events[i] has resource version baseVersion+i+1
 	watches     int
 	down        bool

@@ -32,7 +32,7 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate sets a function that's called with each published state.
+// OnUpdate makes UpdateState call f with each state.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,10 +17,10 @@ type Outcome struct {
 
 	Goodput   float64       // as a fraction of load or capacity, whichever is smaller
 	Recovery  time.Duration // measured from the end of the trouble; negative if it never ends
-	Diverted  int           // answered elsewhere since the trouble began
-	InTrouble int           // lost since the trouble began
+	Diverted  int           // answered elsewhere, counted from the start of the trouble
+	InTrouble int           // lost, counted from the start of the trouble
 	Next      time.Duration // from the start of the trouble to the first answer elsewhere
-	Moves     float64       // per client and minute
+	Moves     float64       // moves per client and minute
 
 	world   World
 	seconds []second
@@ -114,7 +114,7 @@ func (o *Outcome) recovery() time.Duration {
 	return -1
 }
 
-// Missed lists the bounds that the outcome misses, with figures.
+// Missed lists the bounds that the outcome doesn't keep.
 func (o Outcome) Missed() (missed []string) {
 	want := o.world.Want
 	check := func(bounded, kept bool, format string, args ...any) {
@@ -139,7 +139,6 @@ func (o Outcome) Missed() (missed []string) {
 	return missed
 }
 
-// String returns the figures on a single line.
 func (o Outcome) String() string {
 	percent := func(n int) float64 { return 100 * float64(n) / float64(max(1, o.Calls)) }
 	text := fmt.Sprintf("lost %5.1f %%  refused %5.1f %%  elsewhere %5.1f %%  goodput %.3f  moves %.2f", percent(o.Lost), percent(o.Refused), percent(o.Elsewhere), o.Goodput, o.Moves)

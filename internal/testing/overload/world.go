@@ -36,7 +36,6 @@ const (
 // Span is a part of a run, in time since its beginning.
 type Span struct{ From, To time.Duration }
 
-// Has reports whether a moment is in the span.
 func (s Span) Has(t time.Duration) bool { return rehearse.Span(s).Has(t) }
 
 // Spike is a different load for a while.
@@ -50,7 +49,7 @@ type World struct {
 	Name       string
 	Priorities [][]Server
 	Clients    int
-	Load       float64         // calls per second by all clients together
+	Load       float64         // calls per second from all clients together
 	Deadlines  []time.Duration // clients take these in turn; 0 is none
 	Length     time.Duration
 	From       time.Duration // calls that began earlier don't count
@@ -70,15 +69,15 @@ type World struct {
 
 // Bounds are the limits that a world must stay within. 0 means no limit, but see None.
 type Bounds struct {
-	Goodput    float64       // answered calls as a fraction of load or capacity, whichever is smaller; at least
-	Recovery   time.Duration // how long calls are lost after the trouble; at most
-	Lost       int           // calls lost because of the trouble; at most
-	ClientLost float64       // the same per client
-	Next       time.Duration // from the start of the trouble until another priority answers; at most
-	Elsewhere  float64       // fraction answered by any priority but the first; at most
+	Goodput    float64       // at least this fraction of the load or the capacity, whichever is smaller, is answered
+	Recovery   time.Duration // after the trouble, calls are lost for at most this long
+	Lost       int           // at most this many calls are lost because of the trouble
+	ClientLost float64       // the same for each client
+	Next       time.Duration // another priority must answer within this time of the start of the trouble
+	Elsewhere  float64       // at most this fraction is answered by any priority but the first
 	Diverted   int           // the same as a number of calls
-	Attempts   float64       // per call; at most
-	Moves      float64       // of a client between priorities, per minute; at most
+	Attempts   float64       // at most this many for each call
+	Moves      float64       // at most this many moves of a client between priorities per minute
 	None       bool          // the client refuses nothing
 	Kept       bool          // no call is lost, except those that a server refuses or that expire there
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// Worlds returns all worlds by name, in a fixed order.
 func Worlds() []World {
 	var list []World
 	for _, group := range [][]World{grid(), steady(), spikes(), outages(), slow(), calm(), connections()} {

@@ -15,7 +15,7 @@ type child struct {
 
 	reported  Report
 	updateErr string // error of the last update; the child counts as failed unless it's ""
-	revision  int    // incremented when the child's state or picker changes
+	revision  int
 	lastError string
 
 	failoverAt      time.Duration // when the failover timer fires, or never if it isn't pending
@@ -24,8 +24,8 @@ type child struct {
 	upSinceFailure  bool          // READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt       time.Duration
 	removed         bool
-	exitIdleCalled  bool // since the last report
-	wasReady        bool // ever
+	exitIdleCalled  bool // since the child's last report
+	wasReady        bool // has been READY at least once
 
 	failoverAtBefore    time.Duration // only for row p-reactivated: failoverAt when the child was deactivated
 	ignoresReResolution bool

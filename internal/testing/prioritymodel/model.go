@@ -27,7 +27,6 @@ type Report struct {
 	Err         string
 }
 
-// initialReport is what a child counts as before its first report.
 var initialReport = Report{State: Connecting, Text: "queue"}
 
 func failedReport(err string) Report {
@@ -66,8 +65,7 @@ type Event struct {
 
 type Model struct {
 	// Rows says in which rows of docs/differences.md the model behaves like gRPC-Go.
-	Rows map[string]bool
-	// React returns what a child does when it's updated.
+	Rows  map[string]bool
 	React func(child string) Reaction
 	Log   func(Event)
 	Stubs Stubs

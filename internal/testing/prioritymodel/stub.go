@@ -11,7 +11,7 @@ type Stub struct {
 	Version, ExitIdles, Errors int
 	Closed                     bool
 	Handled                    Report // last one that the model has handled
-	LastReport                 Report // may not have been handled yet
+	LastReport                 Report // the model may not have handled it yet
 }
 
 // Policies are the current policy of a child and, during a graceful switch, the pending one that

@@ -32,9 +32,9 @@ type Backend struct {
 
 	mu         sync.Mutex
 	server     *grpc.Server   // nil while the backend is down
-	draining   []*grpc.Server // after sending GOAWAY
+	draining   []*grpc.Server // have sent GOAWAY but still have calls
 	health     *health.Server
-	code       codes.Code // returned by all calls
+	code       codes.Code // all calls end with it
 	latency    time.Duration
 	queue      *queue        // nil unless the capacity is limited
 	resume     chan struct{} // if calls hang, closing this lets them continue; otherwise nil
@@ -221,7 +221,6 @@ func (b *Backend) delayReply(ctx context.Context) error {
 	return nil
 }
 
-// waitFor returns an error if ctx ends first.
 func waitFor[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

@@ -26,11 +26,11 @@ type channel struct {
 
 	mu                 sync.Mutex
 	advancedAt         time.Time
-	update             tree // last one from the resolver
+	update             tree // from the resolver
 	previousUpdate     tree
 	model              *prioritymodel.Model
 	children           map[string]*childState
-	state              connectivity.State // last one published
+	state              connectivity.State // last published state
 	picker             balancer.Picker
 	disagreedSeconds   int // how long the policy has differed from the model
 	priorities         []string
@@ -39,7 +39,7 @@ type channel struct {
 	inUpdate           bool
 	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
 	unhandledReports   map[string]prioritymodel.Report // by child; only for those that the model hasn't created yet
-	truth              EndpointSet                     // as of the last update
+	truth              EndpointSet
 	failovers          atomic.Int64
 	lastFailover       time.Time
 	coincidedAt        time.Time // when an update last coincided with a failover, or with a report of a child that only the policy has
@@ -50,7 +50,7 @@ type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
 	changedAt  time.Time
-	readySince time.Time // if it isn't READY, since when that has been so
+	readySince time.Time // or, if it isn't READY, since when that's the case
 	reportedAt time.Time
 	closed     bool // since the last report; set if its policy has been replaced, too
 }

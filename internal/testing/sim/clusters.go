@@ -11,7 +11,6 @@ import (
 
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// This aggregate cluster is a member of the outer one.
 const innerName = cluster + "Inner"
 
 func members(truth EndpointSet) []EndpointSet {

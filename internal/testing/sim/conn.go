@@ -113,8 +113,8 @@ type pipe struct {
 	blocked     bool
 	delay       time.Duration
 	rate        int
-	lastArrival time.Time // of the last parcel
-	eof         bool      // the reader has reached the end of the stream
+	lastArrival time.Time
+	eof         bool
 	readErr     error
 	writeErr    error
 

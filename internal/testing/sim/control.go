@@ -37,18 +37,17 @@ type control struct {
 	aggregate bool // the cluster under test is an aggregate
 
 	mu      sync.Mutex
-	server  *grpc.Server // nil while it's down
+	server  *grpc.Server
 	truth   EndpointSet
 	version int
 	nonces  int
-	changed chan struct{} // closed at each change
+	changed chan struct{}
 
 	hangs        bool       // streams are accepted but get no responses
 	sendsInvalid bool       // clients must reject the responses
 	code         codes.Code // if it's not OK, streams end immediately with this status
 }
 
-// newControl returns a running server.
 func newControl(network *Network, log *Log, address string, aggregate bool, truth EndpointSet) *control {
 	c := &control{address: address, network: network, log: log, aggregate: aggregate, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
@@ -96,7 +95,6 @@ func (c *control) publish(truth EndpointSet) {
 
 type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-// typeState is the state of one resource type on one stream.
 type typeState struct {
 	url            string
 	names          []string

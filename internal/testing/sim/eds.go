@@ -29,7 +29,7 @@ const temporaryChannels = 8
 type edsSource struct {
 	w                      *World
 	controls               []*control
-	aggregate              bool // the target uses CDS
+	aggregate              bool
 	fallbackOnReachability bool // the channel uses the second server only while the first can't be reached
 	neighbours             []*grpc.ClientConn
 	opened                 int

@@ -8,7 +8,7 @@ import (
 
 type event struct {
 	name   string
-	weight int // on average; each simulation draws its own
+	weight int // average; each simulation draws its own
 	run    func(*World)
 }
 

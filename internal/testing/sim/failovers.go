@@ -123,7 +123,7 @@ func (c *channel) hasTitle(child, title string, t tree) bool {
 	}
 	title = strings.TrimPrefix(title, mechanism+": ")
 	if strings.HasPrefix(title, "priority ") {
-		return true // mechanisms without localities look like this
+		return true // this is what a mechanism without localities looks like
 	}
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)

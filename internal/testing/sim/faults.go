@@ -15,7 +15,7 @@ type pairFault struct {
 	name     string
 	begin    func(w *World, tier []string)
 	repeat   func(w *World, tier []string) // called at intervals while the fault lasts; may be nil
-	interval [2]time.Duration              // minimum and maximum for repeat
+	interval [2]time.Duration              // repeat is called at intervals between these two
 }
 
 var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")

@@ -19,7 +19,7 @@ import (
 
 type FleetConfig struct {
 	Clients  int
-	Backends int // in each of the two priorities
+	Backends int // per priority, of which there are two
 	CallEach time.Duration
 }
 
@@ -30,10 +30,9 @@ type Second struct {
 	Failed      int
 }
 
-// FleetRecord is the result of RunFleet.
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // of one client
+	Cost    Cost // per client
 }
 
 type Cost struct{ Bytes, Goroutines int }
@@ -104,7 +103,7 @@ func FleetCost(config FleetConfig) (Cost, error) {
 func currentCost() Cost {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // once more, for objects in pools and those with finalizers
+	runtime.GC() // a second collection frees objects in pools and those with finalizers
 	runtime.ReadMemStats(&m)
 	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
 }

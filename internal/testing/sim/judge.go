@@ -19,13 +19,13 @@ const failuresToNotice = 5
 // settings.maxConnectTime. The judge doesn't care which endpoint of a priority gets the calls.
 type judge struct {
 	w          *World
-	priorities map[string]*priorityState // by key, i.e. the priority's index and endpoints
-	order      []string                  // keys of priorities, highest priority first
+	priorities map[string]*priorityState // the key is made of the priority's index and endpoints
+	order      []string                  // their keys, highest priority first
 	byEndpoint map[string]*priorityState // nil for an endpoint in several priorities
 	calls      int
 
 	lastChange moment // when a backend or the list of priorities last changed, or a failure was last noticed
-	inUse      string // key of the priority that gets the calls
+	inUse      string // key of the priority that calls go to
 	otherKey   string // key of another priority that got the last call; "" if inUse got it
 	otherCalls int    // consecutive calls that otherKey got
 	sentTo     []string
@@ -36,17 +36,16 @@ type moment struct {
 	calls int
 }
 
-// priorityState has the results of the calls to one priority.
 type priorityState struct {
 	key            string
 	endpoints      []string
 	createdAt      time.Time
-	changed        moment // of any of the endpoints
+	changed        moment // when any of the endpoints last changed
 	failures       map[string]int
 	failedAt       map[string]time.Time // when an endpoint's failures reached failuresToNotice
-	failureNoticed moment               // when that had happened to all reachable endpoints; zero before
+	failureNoticed moment               // when that was true for all reachable endpoints, or zero
 	failedLater    int                  // calls that failed after failureNoticed
-	refusedLater   bool                 // one of those with RESOURCE_EXHAUSTED
+	refusedLater   bool                 // at least one of those with RESOURCE_EXHAUSTED
 	reported       int
 }
 

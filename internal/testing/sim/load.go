@@ -16,22 +16,22 @@ import (
 // channel must get over.
 type load struct {
 	w           *World
-	kind        string    // "first", "all" or "below"
-	capacity    []float64 // of each priority, in calls per second
-	rate        float64   // of the calls, per second
+	kind        string    // may be "first", "all" or "below"
+	capacity    []float64 // calls per second of each priority
+	rate        float64   // calls per second that we make
 	deadline    time.Duration
-	trigger     string // for kind "below"
-	cold        bool   // after being killed, backends are slow for a while
-	blind       bool   // backends serve expired calls
-	ejects      bool   // outlier detection ejects backends for being full
-	unavailable bool   // full backends answer UNAVAILABLE
+	trigger     string
+	cold        bool // after being killed, backends are slow for a while
+	blind       bool // backends serve expired calls
+	ejects      bool // outlier detection ejects backends for being full
+	unavailable bool // full backends answer UNAVAILABLE
 
 	begin     time.Time
-	tierOf    map[string]int // each endpoint's priority
+	tierOf    map[string]int // which priority each endpoint is in
 	queues    map[string]*queue
 	running   sync.WaitGroup
 	mu        sync.Mutex
-	seconds   []tally // of the calls that begin in each second
+	seconds   []tally // indexed by the second in which a call begins
 	lastError error
 }
 
@@ -46,7 +46,7 @@ const (
 	// 6 s, two priorities that had been cut to a half refused calls for 13 s.
 	growsBack     = 17
 	leastCapacity = 8    // of an endpoint, in calls per second; with less than that, even a few calls make a queue
-	leastGood     = 0.85 // of the calls that can be answered
+	leastGood     = 0.85 // good answers as a fraction of what's possible
 	// leastOfBlind is for backends that serve expired calls, under a load that's close to or above
 	// what they can carry. They waste more while the channel looks for their capacity. One load, at
 	// 88 % of capacity and with a deadline of 3 s, only got to 0.831, because each of three
@@ -60,7 +60,7 @@ const (
 	// failure of the endpoint, so endpoints of full priorities get ejected. Out of 39 such loads,
 	// 15 were below 0.85, and the lowest was 0.457.
 	leastOfEjected = 0.4
-	mostTries      = 1.2 // attempts at backends per call
+	mostTries      = 1.2 // attempts per call
 )
 
 func (w *World) newLoad() *load {

@@ -14,7 +14,7 @@ import (
 // priorities.
 type mixed struct {
 	entries     []mixedEntry
-	firstNested int // first entry in a nested failover: target; 0 if there's none
+	firstNested int // index of the first entry in a nested failover: target, or 0
 }
 
 type mixedEntry struct {
@@ -89,8 +89,8 @@ func (m *mixed) Publish(truth EndpointSet) {
 	}
 }
 
-// Half of the time, Fail makes one random source fail. Otherwise, each source fails with a
-// probability of one half.
+// Fail makes one random source fail or, half of the time, each source with a probability of one
+// half.
 func (m *mixed) Fail(r *rand.Rand) string {
 	choice := r.IntN(2 * len(m.entries))
 	var what []string

@@ -21,13 +21,13 @@ import (
 type names struct {
 	mu            sync.Mutex
 	addresses     map[string][]string
-	lastAddresses [][]string // of each entry, when they weren't empty
+	lastAddresses [][]string // of each entry, excluding empty ones
 	failing       bool
 	watchers      map[*nameResolver]bool
 	firstIndex    int
 	count         int
 	emptySince    time.Time // zero while all entries have addresses
-	wasEmpty      bool      // there was an entry without addresses at some point
+	wasEmpty      bool      // at some point, there was an entry without addresses
 }
 
 func newNames(truth EndpointSet, first int) *names {

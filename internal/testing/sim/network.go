@@ -21,7 +21,6 @@ type Network struct {
 }
 
 type Link struct {
-	// Refuse makes new connections fail immediately.
 	Refuse bool
 	// LoseOut drops packets to the host, and LoseIn drops packets from it. Existing connections
 	// hang, and dials don't complete.

@@ -10,12 +10,12 @@ import (
 // pair configures a simulation in which two faults keep occurring at the same time.
 type pair struct {
 	faults              []pairFault
-	callInterval        time.Duration // on average
+	callInterval        time.Duration
 	deadline            time.Duration
 	latency             time.Duration
 	rareCalls, streams  bool
 	streamsHaveDeadline bool
-	cancelMode          int // decides when the client cancels a stream
+	cancelMode          int
 	running             *sync.WaitGroup
 	done                chan struct{}
 }

@@ -18,11 +18,11 @@ type queue struct {
 	lifo              bool
 	blind             bool       // calls begin even if their deadline has passed
 	limit             int        // if more calls than this are waiting, we refuse them; 0 means no limit
-	code              codes.Code // of a refusal
+	code              codes.Code // returned when we refuse a call
 
 	mu       sync.Mutex
 	waiting  []*waiter
-	running  bool // a call begins when the interval is over
+	running  bool
 	free     time.Time
 	cold     time.Duration // for this long after the first call, calls are slower; 0 to disable
 	firstUse time.Time

@@ -215,7 +215,6 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 	return counts, true
 }
 
-// expectation is what the channel should do while nothing changes.
 type expectation struct {
 	priorities []int
 	endpoints  []string

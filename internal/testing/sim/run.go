@@ -12,11 +12,11 @@ import (
 )
 
 type Config struct {
-	Length    time.Duration // in simulated time
+	Length    time.Duration // simulated time
 	EventEach time.Duration // average time between two events, not counting the quiet periods
 	CallEach  time.Duration
-	Kind      string // of source; "" for a random one
-	Dir       string // for the files of sources
+	Kind      string // kind of source, or "" for a random one
+	Dir       string // where sources put their files
 	PickFirst bool
 	Pair      string // two faults, e.g. "kill+hang"; "" for any faults
 	Load      bool   // always end with a load; otherwise only some simulations do

@@ -16,7 +16,7 @@ type settings struct {
 
 	failoverTimeout, slowStart time.Duration
 
-	detects bool // outlierDetection=true
+	detects bool
 
 	// pickFirst sends all calls to a locality to a single endpoint.
 	pickFirst bool
@@ -25,7 +25,7 @@ type settings struct {
 
 	// overflow spreads calls over the READY priorities by their shares.
 	overflow bool
-	ramp     time.Duration // 0 is the default
+	ramp     time.Duration // may be 0 for the default
 }
 
 func newSettings(r *rand.Rand) settings {

@@ -20,7 +20,6 @@ type Source interface {
 	Publish(truth EndpointSet)
 	// Fail makes the source fail in a random way until Restore, and describes how.
 	Fail(r *rand.Rand) string
-	// Restore ends the fault and publishes the last endpoints again.
 	Restore()
 	// Lag is the longest time from Publish to the channel's update, provided that the source works.
 	Lag() time.Duration

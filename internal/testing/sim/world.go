@@ -22,7 +22,7 @@ import (
 const (
 	serviceConfig = `{"healthCheckConfig": {"serviceName": ""}, "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}, "methodConfig": [{"name": [{"service": "sim.Backend", "method": "Work"}],
 		"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
-	defaultFailoverTimeout = 10 * time.Second // gRFC A56's default
+	defaultFailoverTimeout = 10 * time.Second
 )
 
 type condition struct {
@@ -100,17 +100,17 @@ type World struct {
 	updatedAt     time.Time
 	repeated      int
 	openedAt      time.Time
-	lastReceived  time.Time            // when any channel last got an update while the source worked
-	removedAt     map[string]time.Time // when an update removed each address
-	everKnown     map[string]bool      // addresses in the updates of all channels
-	announced     []string             // sizes of updates that the log has announced at this instant
+	lastReceived  time.Time // of any channel's update while the source worked
+	removedAt     map[string]time.Time
+	everKnown     map[string]bool // from the updates of all channels
+	announced     []string        // sizes of updates that the log has announced at this instant
 	announcedAt   time.Time
 
 	sourceFault          string // describes the fault; "" while the source works
 	sourceWorksSince     time.Time
 	sourceChangedAt      time.Time
-	priorityInUse        int      // at the last check; -1 if we weren't sure
-	vitalAddresses       []string // of the priority in use and everything above it
+	priorityInUse        int      // at the last check, or -1 if that wasn't certain
+	vitalAddresses       []string // the priority in use and everything above it
 	contentDiffers       bool
 	secondServerReported bool // checkServers has reported a connection
 	checking             bool
@@ -119,11 +119,10 @@ type World struct {
 	load                 *load  // nil before the load begins
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
-	marked               marked // the marks that we've reached
+	marked               marked
 	dialFailedAt         map[string]time.Time
 }
 
-// Calls counts the results of calls, failovers and checks.
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
 func (c Calls) String() string {

@@ -25,7 +25,6 @@ type contestant struct {
 	close func()
 }
 
-// The first one is the baseline, a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		atomicAdd(),
@@ -80,7 +79,6 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// These calls have deadlines, and we end them too.
 func callsOf(p balancer.Picker) func(int) {
 	return func(n int) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)

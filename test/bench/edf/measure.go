@@ -10,7 +10,7 @@ import (
 
 type cell struct {
 	name             string
-	serial, parallel float64 // ns per pick
+	serial, parallel float64
 	serialRatio      float64 // serial divided by the floor's, from the same round
 	parallelRatio    float64 // parallel divided by the floor's, from the same round
 	allocs           float64

@@ -23,7 +23,7 @@ type tree struct {
 	translator topology.Translator
 	published  chan struct{} // has an element if a new state was published
 	complete   chan int      // number of endpoints in the last picker that pick has used
-	picking    chan struct{} // closed when pick has returned
+	picking    chan struct{}
 }
 
 func newTree() *tree {

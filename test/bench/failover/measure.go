@@ -13,7 +13,7 @@ import (
 
 type result struct {
 	all, median time.Duration // times until all channels, or half of them, got answers again
-	cpu         time.Duration // of this process
+	cpu         time.Duration // CPU time of this process
 	attempts    int
 	lookups     int
 }

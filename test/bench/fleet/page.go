@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The rows of the tables, in calls per client.
+// In calls per client.
 var tableRows = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls

@@ -60,7 +60,6 @@ func (f fleet) randomStart(random *rand.Rand) client {
 	})
 }
 
-// This client draws each endpoint at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
 	cumulated := make([]int, f.endpoints)
 	sum := 0

@@ -21,7 +21,7 @@ type tails struct {
 type tailRow struct {
 	deadline, policy string
 	calls            int
-	failed           []float64 // percent
+	failed           []float64
 	slow             []float64 // percent answered by the slow backend
 	elsewhere        []float64 // percent answered by the second priority
 	millis           [][]float64

@@ -13,7 +13,7 @@ var recorded string
 
 type recording struct {
 	clients, backends, callMillis int
-	cost, connection              cost // of a client, and of a connection to a backend
+	cost, connection              cost // per client, and per connection to a backend
 	seconds                       [][]int
 }
 
@@ -34,7 +34,6 @@ func (r recording) connections(priority int) (from, to int) {
 func (r recording) control() int { return 4 * r.backends }
 func (r recording) failed() int  { return 4*r.backends + 1 }
 
-// What happens in the recording, and at which second.
 var phases = []struct {
 	from int
 	name string

@@ -36,7 +36,6 @@ func main() {
 	}
 }
 
-// Without names, we follow all pages.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
 	results, skipped, err := selectPages(repository, names, slow)

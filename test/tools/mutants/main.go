@@ -98,7 +98,7 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// This prints the mutants that survived, or whose tests didn't end.
+// We print the mutants that survived, or whose tests didn't end.
 func testPackage(dir string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
 	all, err := mutantsOf(filepath.Join("../..", dir))
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 const maxTimeout = 10 * time.Minute
 
 type suite struct {
-	dir            string // of the package
+	dir            string
 	flags          []string
-	limit          time.Duration // timeout; 0 before the first run
+	limit          time.Duration // timeout, or 0 before the first run
 	failsUnmutated bool          // they fail even without a mutant, so they can't detect any
 }
 
