@@ -167,7 +167,7 @@ type server struct {
 	connections     []*endpoint
 	busy            int
 	queue           []*attempt
-	inside          []*attempt // includes some that have ended; these count towards Limit, and are lost when the server is killed
+	inside          []*attempt // may include some that have ended; the rest count towards Limit, and are lost when the server is killed
 	kept            int        // inside is cleaned up when it's longer than this
 	firstUse        time.Duration
 }
@@ -289,7 +289,7 @@ func (s *server) next() (a *attempt) {
 		a, s.queue = s.queue[0], s.queue[1:]
 	}
 	if len(s.inside) > max(1000, s.kept) {
-		s.kept = 2 * s.inFlight() // may include ended ones; the rest count towards Limit, and are lost when the server is killed
+		s.kept = 2 * s.inFlight() // drops those that have ended
 	}
 	return a
 }

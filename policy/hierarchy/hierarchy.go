@@ -1,4 +1,4 @@
-// Package hierarchy uses paths to say which policy of a tree an endpoint belongs to.
+// Package hierarchy assigns endpoints to the policies of a tree.
 //
 // Resolvers pass a flat list of endpoints to a tree of load-balancing policies. Each endpoint can
 // have a path, which names the children from the root of the tree down to a leaf. A policy with

@@ -246,8 +246,8 @@ func (b *subConns) endpointOf(s *subConn) *endpoint {
 }
 
 // sameText returns the endpoints with that text, out of those that share their Addr with others.
-// Behind a proxy, all endpoints have the same Addr, so without this index bind would take quadratic
-// time.
+// Without this index, bind would take quadratic time behind a proxy, where all endpoints have the
+// same Addr.
 func (b *subConns) sameText(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -261,7 +261,7 @@ func (b *subConns) sameText(written text) []bound {
 	return b.byText[written]
 }
 
-// same compares two addresses with the same Addr. If Attributes.Equal panics, we say they're
+// same compares two addresses with the same Addr. If Attributes.Equal panics, they count as
 // different.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })

@@ -39,12 +39,12 @@
 // The status codes UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS always count as failures, since
 // that's what calls get if a server hangs or the connection is lost. INTERNAL, UNKNOWN and
 // RESOURCE_EXHAUSTED can also come from the client itself, so they only count if we received any
-// bytes from the server. You can replace this list with failureCodes. The same applies there:
-// UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS always count, and any other code counts only if
-// bytes were received. If the server sends some other status, even NOT_FOUND, that's a success. So
-// is a call that the client cancels after receiving bytes. Calls that sent nothing don't count, and
-// neither do calls that end in any other way before bytes were received. If a call is retried, each
-// attempt counts. Note that a server that hangs can't be detected through calls without a deadline.
+// bytes from the server. You can replace this list with failureCodes. Any codes in there other than
+// UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS only count if bytes were received, too. If the
+// server sends some other status, even NOT_FOUND, that's a success. So is a call that the client
+// cancels after receiving bytes. Calls that sent nothing don't count, and neither do calls that end
+// in any other way before bytes were received. If a call is retried, each attempt counts. Note that
+// calls without a deadline can't show that a server hangs.
 //
 // consecutiveFailuresEjection ejects an endpoint as soon as that many of its calls have failed in a
 // row. A success only resets the count if its call began after the first of these failures.

@@ -52,8 +52,8 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Endpoints that we know keep
-// their entries. If neither the entries nor their addresses have changed, it sets p.bound, which
-// means that subchannels needn't be assigned again.
+// their entries. If neither the entries nor their addresses have changed, it sets p.bound to say
+// that subchannels don't have to be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
@@ -114,10 +114,10 @@ func (b *subConns) setAddresses(e *endpoint, given resolver.Endpoint) {
 	e.Attached.name, e.Attached.addresses = hierarchy.Addresses(given)[0].Addr, given.Addresses
 }
 
-// find looks up the map entries of the endpoints. Those that are still close to where they were in
-// the last list are in near, and the rest of near is nil. We put the other entries of the last list
-// into moved. They tend to be few, so we don't waste memory on a map of all endpoints. The first
-// same endpoints haven't moved at all.
+// find looks up the map entries of the endpoints. near has an entry for each endpoint that's still
+// close to where it was in the last list, and nil for the rest. moved has the other entries of the
+// last list. There usually aren't many of those, so a map of all endpoints would be a waste. The
+// first same endpoints are known to be unchanged.
 func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint, moved map[key]*endpoint) {
 	near = make([]*endpoint, len(endpoints))
 	copy(near, p.assigned[:same])

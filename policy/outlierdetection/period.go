@@ -10,12 +10,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// period is a span of time in which calls to an endpoint begin. When a call ends, it depends on its
-// period what the result means. For example, a success resets the count of consecutive failures
-// only if the call began after the first of them. Similarly, a result only tells us something about
-// an ejected endpoint (or one that hasn't answered since its ejection) if the call began after the
-// ejection. So we begin a new period with the first failure, and whenever the endpoint's state
-// changes. A call's Done function belongs to the period in which the call began.
+// period is a span of time in which calls to an endpoint begin. When a call ends, we need to know
+// in which period it began to tell what the result means. For example, a success resets the count
+// of consecutive failures only if the call began after the first of them. Similarly, if an endpoint
+// was ejected and hasn't answered since, we only care about calls that began after the ejection. So
+// the first failure begins a new period, and so does every change of the endpoint's state. A call's
+// Done function belongs to the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint

@@ -64,7 +64,7 @@ type subConn struct {
 	user       shell.CountedUser
 
 	// delivery is held while we call a listener of the child, so that the child gets states in
-	// order. In particular, it never hears of an ejection on an earlier connection after a new
+	// order. In particular, it never gets an ejection from an earlier connection after a new
 	// connectivity state. To avoid a deadlock, methods that a listener may call don't acquire it.
 	// It also guards the fields below.
 	delivery  sync.Mutex
@@ -120,8 +120,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers the child's listener. Besides changes of the server's health,
-// it's told about ejections (A61).
+// RegisterHealthListener registers the child's listener, which gets changes of the server's health
+// as well as ejections (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.hasHealthListener.Store(true)

@@ -47,8 +47,8 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// number returns a number in [0, 1), no matter in which order the addresses are. With random seeds,
-// it's uniformly distributed and independent for each endpoint.
+// number returns a number in [0, 1) that doesn't depend on the order of the addresses. With random
+// seeds, it's uniformly distributed and independent for each endpoint.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {

@@ -106,7 +106,7 @@ func (p *policy) exitIdle() {
 	}
 }
 
-// ResetBackoff immediately retries addresses whose last attempt failed at least that long ago.
+// ResetBackoff retries right away any address whose last attempt failed at least that long ago.
 func (p *policy) ResetBackoff(atLeast time.Duration) {
 	p.serial.Run(func() {
 		if !p.closed {

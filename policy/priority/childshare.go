@@ -103,9 +103,9 @@ func (c *childShare) probe() (taken, tripped bool) {
 	return taken, tripped
 }
 
-// begin begins a timed call and returns its Done function. endpoint may be nil, and so may below,
-// the Done function of the policies below. With offered, we first ask the share whether it takes
-// the call, and return nil if it doesn't.
+// begin begins a timed call and returns its Done function. Both endpoint and below, the Done
+// function of the policies below, may be nil. With offered, we first ask the share if it takes the
+// call, and return nil if it doesn't.
 func (c *childShare) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo), offered bool) func(balancer.DoneInfo) {
 	var budget time.Duration
 	if info.Ctx != nil {

@@ -32,8 +32,8 @@ type offer struct {
 	picker balancer.Picker
 }
 
-// Pick tries the next priority if a picker has no connection. A status is final, because a drop is
-// meant for the call wherever it would go.
+// Pick tries the next priority if a picker has no connection. A status is final, though: if a call
+// is dropped, it would be dropped anywhere else too.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
 		r, taken, e := p.offers[i].offer(&info)

@@ -109,7 +109,7 @@ func (p *policy) updateReasons(e *exhaustedPicker) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick passes a status on as it is, because it must end the call.
+// Pick doesn't touch a status, since that's meant to end the call.
 func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -140,5 +140,5 @@ func (e *exhaustedPicker) failure(childErr error) error {
 	return errors.New(noUsablePriority + ": " + strings.Join(reasons, "; "))
 }
 
-// noUsablePriority is both the start of the calls' error and the log message.
+// noUsablePriority is what calls' errors start with, and also the message in the log.
 const noUsablePriority = "no priority can take calls"

@@ -12,9 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// shares decides which READY child a call goes to if there's overflow. It's still the core that
-// says who gets connected, and which priority is in use, i.e. the highest READY one if there is
-// any.
+// shares decides, if there's overflow, which READY child a call goes to. It's still the core that
+// decides which children get connected, and which priority is in use (the highest READY one, if
+// there is any).
 type shares struct {
 	start    time.Time
 	marks    atomic.Bool // subchannels are wrapped, so that we know their endpoints; stays true once set

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// clientConn wraps the children's subchannels if there's overflow, so that we can tell the endpoint
-// of a pick.
+// clientConn wraps the children's subchannels if there's overflow. That's how we know which
+// endpoint was picked.
 type clientConn struct {
 	balancer.ClientConn
 	marks *atomic.Bool

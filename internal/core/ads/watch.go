@@ -79,8 +79,7 @@ var ErrMissing = errors.New("the server has no such resource")
 // ErrSilent means that the server didn't send anything at all in time. It may be hanging.
 var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
-// Expired is called when a timer fires. If the timer has been stopped in the meantime, nothing
-// happens.
+// Expired is called when a timer fires. If the timer was stopped in the meantime, it does nothing.
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
 	w, ok := s.subscribed[t.Name]

@@ -3,9 +3,9 @@ package edf
 import "math"
 
 // Counts returns how often each of the first size entries was picked between two positions, given
-// the total number of picks between them. Say an entry has weight w and its Left went from l to m
-// over a time t. Then it was picked m - l + w·t times. We don't know t, but the counts must add up
-// to picks, so we can solve for it:
+// the total number of picks between them. Suppose that an entry of weight w goes from a Left of l
+// to m over a time t. Then it was picked m - l + w·t times. We don't know t, but since the counts
+// must add up to picks, we can solve for it:
 //
 //	weights 3 and 1, both Left 1, after 5 picks Left 1 and 2/3
 //	    4 = 0 + 3·t,  1 = -1/3 + 1·t  for  t = (5 + 1/3) / 4

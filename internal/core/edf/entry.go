@@ -23,7 +23,7 @@
 package edf
 
 type Entry struct {
-	// Weight is how many times the entry is picked per period, i.e. in as many picks as the weights
+	// Weight is how often the entry is picked per period, which has as many picks as the weights
 	// add up to. 0 counts as 1. All weights together must stay below 2^32.
 	Weight uint32
 	// Left says when the entry's first pick is due, as a fraction of its interval. 0 counts as

@@ -8,9 +8,9 @@ import "math/bits"
 // how we carry a position over from one scheduler to the next.
 //
 // Several entries can have the same deadline as the last pick, and some of those may not have had
-// their turn yet. So that their Left isn't 0, we measure from one unit of time before that deadline
-// (2^-62 of a period; see the package comment). For entries that did have their turn, Left then
-// exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass such values on
+// their turn yet. To keep their Left from being 0, we measure from one unit of time before that
+// deadline (2^-62 of a period; see the package comment). For entries that did have their turn, Left
+// then exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass such values on
 // unchanged.
 type Left uint64
 

@@ -101,7 +101,7 @@ type Trouble struct {
 
 type mechanism struct {
 	Status
-	parent *mechanism // nil unless this one is part of a list; then the mechanism whose source sent the list
+	parent *mechanism // mechanism whose source sent the list that this one is in, or nil
 	stored bool       // we use what was stored, as the source hasn't answered since
 
 	list     []*mechanism // in use instead of this mechanism, or nil
@@ -171,9 +171,8 @@ func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 	return c.byID[id]
 }
 
-// Started is called once a source has started. If starting failed, the source has reported that as
-// a failure. Anything else it reported in the meantime has been passed in already, but we don't
-// send it to the channel until now.
+// Started is called once a source has started or failed to start. What it reported in the meantime
+// has already been passed in, but we don't send any of it to the channel until now.
 func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	c.startingCount--
 	m := c.beginEvent(now, id)
@@ -209,8 +208,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// Started is called once a source has started or failed to start. What it reported in the meantime
-// has already been passed in, but we don't send any of it to the channel until now.
+// A repetition doesn't change anything for the channel. m already uses the same answer, the channel
+// has accepted it, and the source hasn't made calls fail since.
 func (c *Core) isRepetition(m *mechanism, a Answer) bool {
 	return m.Phase == Answered && !c.lastRefused && !m.hasList() &&
 		m.Answer.Content == a.Content && !m.makesCallsFail()
@@ -338,7 +337,7 @@ func (c *Core) ResolveNow() []Action {
 }
 
 // EndpointsFail is called when endpoints of a mechanism fail. We ask its source for a re-resolution
-// unless ignored is set. In any case, we tell the source about the failure if it wants to know.
+// unless ignored is set. If the source wants to hear about failures, we tell it either way.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil {
 		if !ignored {

@@ -70,12 +70,11 @@ func noAnswerText(list []*mechanism) string {
 }
 
 // Delivered is called after each message. If the channel refused the update, we ask every source
-// with an answer in the update to resolve again. The exception is notified, which learns of the
-// refusal in another way. We won't ask a source a second time until the channel has accepted an
-// update.
+// with an answer in the update to resolve again, except for notified, which already knows. We won't
+// ask a source a second time until the channel has accepted an update.
 //
 // refused is true if the channel refused endpoints that looked usable to us. If any mechanism in
-// the update had no usable addresses, that already explains the refusal and refused is false.
+// the update had no usable addresses, that already explains the refusal, so refused is false.
 func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	explained := slices.ContainsFunc(list, func(m *mechanism) bool { return m.Phase == Failed || m.Answer.Why != "" })

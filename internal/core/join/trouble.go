@@ -38,8 +38,7 @@ func (m *mechanism) consequence() string {
 // one.
 func (m *mechanism) makesCallsFail() bool { return m.Answer.Why != "" && m.Failure.Text != "" }
 
-// This ends a failure. It also ends a doubt, except if the source ends its doubts itself (see
-// Doubted).
+// This ends a failure. It also ends a doubt, unless the source does that itself (see Doubted).
 func (c *Core) confirmAnswer(m *mechanism) {
 	if m.makesCallsFail() {
 		c.markChanged(m)

@@ -15,8 +15,8 @@ const (
 	// HushOfMechanism is the same for an entry of a stored list. By then, calls have already waited
 	// for the source of the list, so it's short. It's still enough for a DNS lookup.
 	HushOfMechanism = 200 * time.Millisecond
-	// CallsSayAfter and LogSaysAfter are for a source that says what it's waiting for. If it still
-	// has no answer after this time, the errors of calls, or the log, tell users about it.
+	// CallsSayAfter and LogSaysAfter are for a source that tells us what it's waiting for. If it
+	// still has no answer after this time, we put that into the errors of calls, or into the log.
 	CallsSayAfter = 200 * time.Millisecond
 	LogSaysAfter  = 2 * time.Second
 )

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Hold is how long an answer waits for lookups that are still running. It has to be shorter than
-// the failover timeout, since a channel won't wait longer than that for its first answer
+// Hold is how long an answer waits for lookups that are still running. A channel won't wait for its
+// first answer longer than the failover timeout, so Hold has to be shorter than that
 // (docs/waits.md).
 const Hold = 5 * time.Second
 

@@ -66,11 +66,10 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 }
 
 // Failed ejects an endpoint after consecutive failures, like Envoy does. The policy counts the
-// failures and calls Failed when it reaches the limit. It starts counting from zero again after
-// that, when a call that began after the first of these failures succeeds, and at each Sweep while
-// the endpoint is ejected. If the endpoint is Returned, the policy calls Failed on the very first
-// failure. We ignore endpoints that are already ejected, because the failed calls began before the
-// ejection.
+// failures and calls Failed when it reaches the limit, after which it starts over. It also starts
+// over when a call succeeds that began after the first of these failures, and at each Sweep while
+// the endpoint is ejected. If the endpoint is Returned, the first failure is enough to call Failed.
+// We ignore endpoints that are already ejected, because the failed calls began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.Ejected() || c.limitReached() {

@@ -192,7 +192,7 @@ func (c *Core[T]) clearEjection(e *Endpoint[T]) {
 	e.multiplier = 0
 }
 
-// Next returns when to call Sweep. If ok is false, there's no need to.
+// Next returns when to call Sweep, or false if there's no need to.
 func (c *Core[T]) Next() (next time.Time, ok bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false

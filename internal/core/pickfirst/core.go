@@ -84,12 +84,12 @@ const (
 	WatchHealth
 	Resolve
 	// Backoff starts a backoff for address Index after Count failed attempts to connect. The policy
-	// mustn't connect the subchannel in the meantime. When it's over, call Report with Idle.
+	// must not connect the subchannel until it's over, and must then call Report with Idle.
 	Backoff
 	// AwaitCalls asks for a call of CallsEnded. The connection of address Index was just lost, and
 	// we want to know when none of its counted calls is in flight anymore.
 	AwaitCalls
-	// Renew replaces the subchannel of address Index by a new one, which has no backoff, and
+	// Renew replaces the subchannel of address Index with a new one, which has no backoff, and
 	// connects it.
 	Renew
 )

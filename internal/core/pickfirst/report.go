@@ -115,8 +115,8 @@ func (c *Core) Answered(i int) []Action {
 	return c.takeActions()
 }
 
-// CallsEnded is the reply to AwaitCalls. answered is true if any call on the lost connection got a
-// response.
+// CallsEnded is called in response to AwaitCalls. answered is true if any call on the lost
+// connection got a response.
 func (c *Core) CallsEnded(i int, answered bool) []Action {
 	sub := &c.subs[i]
 	if answered {

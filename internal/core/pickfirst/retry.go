@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ResetBackoff immediately connects addresses that have been in backoff for at least that long
-// after a failed pass. It leaves out those that failed with ErrShortLived. now is as in Report.
+// ResetBackoff connects addresses right away if they've been in backoff since a failed pass for at
+// least that long. It skips those that failed with ErrShortLived. now is as in Report.
 func (c *Core) ResetBackoff(now, atLeast time.Duration) []Action {
 	if c.phase != PhaseRetrying || c.inPass {
 		return nil

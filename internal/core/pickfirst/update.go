@@ -35,9 +35,8 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.takeActions()
 }
 
-// If the list hasn't changed, we mustn't start a new pass. With frequent updates, we'd keep
-// starting over at the first address, and if that one doesn't respond, we'd never get to the
-// second.
+// If the list hasn't changed, we can't start a new pass. With frequent updates, we'd keep starting
+// over at the first address, and if that one doesn't respond, we'd never get to the second.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false

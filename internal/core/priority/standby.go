@@ -11,9 +11,9 @@ import "slices"
 //	after WantStandbyBelow("p2")            x   x   x
 //	  and when p3 fails                     x   x   x   x
 //
-// Creating a standby mustn't hold up calls, so we create one at a time, and ask the policy to call
-// StandbyDue for the next. A standby has a failover timer like any other child (A56), which means
-// that it can fail before it's ever needed.
+// Creating a standby should never hold up calls, so we create one at a time, and ask the policy to
+// call StandbyDue for the next. A standby has a failover timer like any other child (A56), which
+// means that it can fail before it's ever needed.
 
 // Returns inUse if there are no standbys.
 func (c *Core) lastStandby(inUse int) int {
@@ -30,8 +30,9 @@ func (c *Core) lastStandby(inUse int) int {
 	return max(last, c.lastWanted())
 }
 
-// WantStandbyBelow asks for a standby below the given child: the next priority that hasn't failed.
-// We keep everything down to there until the next call. With "", we need no such standby.
+// WantStandbyBelow asks for one standby below the given child, i.e. the next priority that hasn't
+// failed. Until the next call, we keep all priorities down to that one. With "", we don't need such
+// a standby.
 func (c *Core) WantStandbyBelow(below string) []Action {
 	if c.wantedBelow == below {
 		return nil

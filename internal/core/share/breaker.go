@@ -52,8 +52,8 @@ func (b *breaker) recover(health time.Duration) {
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
 
-// Returns false if nothing changes. That's the case if the breaker is open already, or if there's
-// no other READY priority.
+// Returns false if nothing changes, because the breaker is already open or there's no other READY
+// priority.
 func (s *Share) trip(now time.Duration, cause Cause) bool {
 	s.wanted, s.failing = s.wanted || s.last, s.failing || s.last
 	if s.last || s.fraction == 0 {
@@ -116,8 +116,8 @@ type row struct {
 	since  time.Duration
 }
 
-// number is what the row's number was when the call began. Returns true if the row is now long
-// enough to open the breaker.
+// number is the row's number from when the call began. Returns true if the row is now long enough
+// to open the breaker.
 func (r *row) end(now time.Duration, number uint32, result Result, patience time.Duration) bool {
 	switch {
 	case result == Expired || result == Cancelled:

@@ -28,10 +28,11 @@ const (
 )
 
 // End is called when a call ends. When a priority is full, outlier detection must not eject any of
-// its endpoints, as that would only make the remaining ones fuller. How do we know that it's full?
-// Usually because the last good answers were late, and came from several endpoints. With a queue
-// that serves the newest call first, good answers are quick even then. In that case, if the
-// endpoint has answered some other call in the meantime, it doesn't hang, so it must be full.
+// its endpoints, because that would only make the remaining ones fuller. We can usually tell that
+// it's full because its last good answers were late, and came from several endpoints. But if a
+// server takes the newest call in its queue first, good answers are quick even then. In that case,
+// if the endpoint has answered some other call in the meantime, we know that it doesn't hang, so it
+// must be full.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
 	if c.endpoint != nil && r == Good {

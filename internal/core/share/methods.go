@@ -76,9 +76,9 @@ func (m *method) end(began time.Duration) {
 }
 
 // We start to learn from the eighth good answer. If eight in a row were quicker than usual, we
-// learn the slowest of them. A method may have both short and long streams. The short ones end
-// first, and they mustn't make us think that the long ones are late. So if the calls in flight are
-// on average older than the answered call got, we go by their age.
+// learn the slowest of them. Some methods have both short and long streams. The short ones end
+// first, and we don't want to conclude from them that the long ones are late. So if the calls in
+// flight are on average older than the answered call was, we use their age.
 func (m *method) learn(now, took, elapsed time.Duration) {
 	if m == nil {
 		return

@@ -4,7 +4,7 @@ package share
 type Standing struct {
 	Depth  Depth
 	Wanted bool // we need another priority, because this is the last READY one and it can't carry all of its calls
-	Fails  bool // this is the last priority, and what would open another's breaker has happened to it without a good answer since
+	Fails  bool // what would open any other breaker has happened to this last priority, and there's been no good answer since
 }
 
 type Depth int
@@ -29,17 +29,17 @@ func (s *Share) Standing() Standing {
 	return Standing{depth, s.wanted, s.failing}
 }
 
-// Place is the state of one of the channel's priorities, as the functions below need it.
+// Place is what we need to know about a priority to rank it.
 type Place struct {
 	Ready    bool
 	Awaited  bool     // calls may wait for it to become READY
 	Standing Standing // only if it's READY
 }
 
-// Last returns the index of the last priority in order, which can't pass calls on to another one.
-// That's the lowest READY priority. If all breakers are open and some lower priority may still
-// connect, calls wait for that instead of being refused. There's no last priority then, and Last
-// returns -1.
+// Last returns the index of the last priority in order, i.e. the one that can't leave calls to
+// another. Usually that's the lowest READY priority. But if all breakers are open and some lower
+// priority may still connect, calls wait for that one instead of being refused. No priority is the
+// last one then, and Last returns -1.
 func Last(order []Place) int {
 	tripped := true
 	for _, p := range order {
@@ -56,8 +56,9 @@ func Last(order []Place) int {
 	return -1
 }
 
-// Short returns the lowest READY priority that can't carry its calls, or -1. We want one more
-// priority below it. We also keep the priorities below a share that isn't 1 yet.
+// Short returns the lowest READY priority that can't carry its calls, or -1 if they all can. We
+// want one more priority below it. While a share is less than 1, it counts as well, so that we keep
+// the priorities below it.
 func Short(order []Place) int {
 	for i := len(order) - 1; i >= 0; i-- {
 		if p := order[i]; p.Ready && (p.Standing.Wanted || p.Standing.Depth != Whole) {

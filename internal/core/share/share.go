@@ -199,7 +199,7 @@ const (
 	stream
 )
 
-// Stamp says when a call began in terms of cuts and errors.
+// Stamp remembers after which cut and in which row of errors a call began.
 type Stamp struct{ epoch, row uint32 }
 
 // Untimed returns a call of which we only know when it began.

@@ -191,8 +191,8 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 	return state == Idle
 }
 
-// State returns the policy's state: READY if any child is READY, otherwise CONNECTING if any child
-// is that, then IDLE, then TRANSIENT_FAILURE.
+// State returns the policy's state. It's READY if any child is, otherwise CONNECTING if any is,
+// otherwise IDLE if any is, and otherwise TRANSIENT_FAILURE.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {

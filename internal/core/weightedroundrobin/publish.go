@@ -24,8 +24,8 @@ type publication struct {
 	inSlowStart  bool // at least one READY child is
 }
 
-// End ends an update. We publish right after that, unless we're READY and the picker needn't
-// change.
+// End ends an update. We publish right after that, unless we're READY and still have the right
+// picker.
 func (c *Core[T]) End() { c.publishNow = c.outdated || c.published != Ready }
 
 // Outdated requests a new picker. PickerInterval may delay it.

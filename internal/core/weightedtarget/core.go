@@ -157,8 +157,8 @@ func (c *Core) Publish() State {
 	return c.published
 }
 
-// State returns the policy's state: READY if any child is READY, otherwise CONNECTING if any child
-// is that, then IDLE, then TRANSIENT_FAILURE. Retained children don't count.
+// State returns the policy's state. It's READY if any child is, otherwise CONNECTING if any is,
+// otherwise IDLE if any is, and otherwise TRANSIENT_FAILURE. Retained children don't count.
 func (c *Core) State() State {
 	aggregate := TransientFailure
 	for _, child := range c.children {

@@ -31,7 +31,7 @@ func (p *path) Equal(other any) bool {
 	return ok && slices.Equal(p.elements, o.elements)
 }
 
-// The attributes are a, and the path in them is p. We remove the first element of p.
+// Removes the first element of p, the path that's in a.
 func (p *path) attributesBelow(a *attributes.Attributes) *attributes.Attributes {
 	b := p.below.Load()
 	if b == nil || b.of != a {
@@ -61,7 +61,7 @@ func Path(endpoint resolver.Endpoint) []string {
 }
 
 // Group implements hierarchy.Group. If an endpoint's attributes are the same pointer in two
-// updates, so are usually those of the endpoint in its group.
+// updates, its attributes in the group usually are too.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	all := make([]resolver.Endpoint, 0, len(endpoints))

@@ -10,7 +10,7 @@ type Search struct {
 
 const (
 	maxSkip   = 16 // how far a search looks ahead
-	maxMisses = 64 // after this many misses in a row, we give up for good
+	maxMisses = 64 // with more misses in a row, we give up for good
 )
 
 // Find returns the index of the next of n elements for which matches returns true. It only looks

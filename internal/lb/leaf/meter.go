@@ -37,7 +37,7 @@ type labels struct{ target, priority, locality string }
 // Counts is the number of endpoints in each series of the metric.
 type Counts [6]int64
 
-// Series is an endpoint's state as metrics show it. For TRANSIENT_FAILURE, that includes the
+// Series is what the metric shows for an endpoint: its state and, for TRANSIENT_FAILURE, the
 // reason.
 type Series uint8
 

@@ -30,7 +30,7 @@ func Enabled() bool { return enabled.Load() }
 type Source struct {
 	Name       string // "" if it's the only source
 	State      string
-	Trying     string // ""  if it's not waiting for anything
+	Trying     string // "" if it's not waiting for anything
 	Version    string
 	Answered   time.Time
 	Error      string
@@ -154,7 +154,7 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		sources := c.sources
 		c.mu.Unlock()
-		// sources takes another lock, so we mustn't hold c.mu here. We clone the result because
+		// sources takes another lock, so we can't hold c.mu here. We clone the result because
 		// earlier callers may still be reading the slice.
 		last := slices.Clone(sources())
 		for i := range last {

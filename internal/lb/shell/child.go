@@ -87,8 +87,8 @@ func (c *Child) Exists() bool { return c.current != nil }
 // State returns the last reported state, or CONNECTING if there's none yet.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused returns true while the child counts as failed because it refused its last update. Its
-// next report ends that.
+// Refused returns true while the child counts as failed because it refused its last update. That
+// ends with its next report.
 func (c *Child) Refused() bool { return c.refused }
 
 // LastError returns the child's latest error, even if it has recovered since. It's nil if the child

@@ -9,10 +9,10 @@ import (
 )
 
 // Ended returns how a call ended. If conclusive is true, the code tells us something about the
-// server. For most codes, that requires that the call reached the server and some bytes came back,
-// because the client itself produces them too, e.g. if a message is too large. The exceptions are
-// codes that we also get if the server hangs or the connection is lost. info is a pointer because
-// copying it would cost more than everything we do here.
+// server. Some codes always do, because that's what we get if the server hangs or the connection is
+// lost. The client itself may produce any other code, e.g. if a message is too large, so those only
+// count if the call reached the server and some bytes came back. info is a pointer because copying
+// it would cost more than everything we do here.
 func Ended(info *balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	if info.Err != nil {
 		code = status.Code(info.Err)
@@ -24,8 +24,8 @@ func Ended(info *balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	return code, info.BytesSent && info.BytesReceived
 }
 
-// Judged is the error of a call that should look different to outlier detection than it really was.
-// Pages show the real one.
+// Judged is the error of a call that we want outlier detection to see differently. Pages show the
+// real one.
 type Judged struct {
 	Real    error
 	Seen    error

@@ -159,7 +159,7 @@ func (s *Shell) end() error {
 	return err
 }
 
-// Without ever having had a valid configuration, calls would wait forever, so we fail them.
+// If there's never been a valid configuration, calls would wait forever, so we fail them.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -205,7 +205,7 @@ type BackoffResetter interface {
 }
 
 // ResetBackoff makes subchannels below the policy connect now if they've been in backoff for at
-// least that long. It doesn't block. grpc.ClientConn.ResetConnectBackoff is no option, because it
+// least that long. It doesn't block. We can't use grpc.ClientConn.ResetConnectBackoff, because it
 // has a data race with the creation of subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff(atLeast time.Duration) {
 	s.Event(func() {

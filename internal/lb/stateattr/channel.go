@@ -47,7 +47,7 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 }
 
 // BelowPriority removes the fields of the channel that are about children of the priority policy.
-// The policies below could have children of the same names and mustn't see those.
+// The policies below may have children with the same names, and those fields aren't about them.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {

@@ -7,8 +7,8 @@ import (
 
 type configKey struct{}
 
-// SetConfig returns state with the configuration of the channel's priority policy. In the service
-// config, that policy has no children then. Don't modify the configuration afterwards.
+// SetConfig returns state with the configuration of the channel's priority policy. The service
+// config then configures that policy without children. Don't modify the configuration afterwards.
 func SetConfig(state resolver.State, config serviceconfig.LoadBalancingConfig) resolver.State {
 	state.Attributes = state.Attributes.WithValue(configKey{}, config)
 	return state

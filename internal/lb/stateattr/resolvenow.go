@@ -30,7 +30,7 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 }
 
 // TakeResolveNow returns what SetResolveNow has set, or nil. It also returns state without it,
-// because the policies below have other children and mustn't call it.
+// because the policies below have other children and should never call it.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

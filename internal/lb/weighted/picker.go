@@ -23,8 +23,8 @@ type Picker struct {
 }
 
 // New returns a picker of children, one per weight. There must be at least one. picker and position
-// return the picker and the position of child i. The position is updated by Save, whereas picker is
-// only called before New returns.
+// return the picker and the position of child i. New doesn't call picker after it has returned, but
+// Save will update the positions.
 func New(weights []uint32, picker func(i int) balancer.Picker, position func(i int) *Position) *Picker {
 	p := &Picker{size: len(weights), position: position}
 	if p.size > 1 {

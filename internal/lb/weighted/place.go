@@ -24,12 +24,12 @@ func NewPosition(random bool) Position {
 }
 
 // If all positions are random and unused, we pretend that a random child, chosen by weight, was
-// just picked. Starting at a random time instead would be wrong, because the first picks wouldn't
-// follow the weights. E.g. with weights 1 and 9, the heavier child would be next in 94.4 % of the
-// cases, but it should get only 90 % of the picks.
+// just picked. We can't just start at a random time, because then the first picks wouldn't follow
+// the weights. For example, with weights 1 and 9, the heavier child would be next in 94.4 % of the
+// cases, but it should only get 90 % of the picks.
 //
-// The positions themselves aren't modified. That way, a picker that's replaced before its first
-// pick leaves no trace.
+// The positions themselves aren't modified, so if a picker is replaced before its first pick, it
+// leaves no trace.
 func schedule(weights []uint32, position func(i int) *Position) *edf.Scheduler {
 	return edf.Fill(len(weights), func(entries []edf.Entry) {
 		allUnused, sum := true, uint64(0)
