@@ -197,7 +197,7 @@ func (c *channel) want() {
 	}
 }
 
-// While no child is READY, we cut long backoffs of each child short.
+// While no child is READY, we cut each child's long backoffs short.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
 	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))

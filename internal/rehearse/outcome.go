@@ -14,7 +14,7 @@ type Outcome struct {
 	Moves       int           // moves of any client from one priority to another
 	Longest     time.Duration // longest time without any answer
 	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
-	Peak        []float64     // by priority: most attempts in a second, as a fraction of the priority's capacity
+	Peak        []float64     // for each priority, the most attempts in a second as a fraction of its capacity
 	Seconds     []Second
 }
 

@@ -82,7 +82,7 @@ func (e *Event) concerns(s *server) bool {
 	return e.Priority == s.priority && (e.Server == All || e.Server == s.index)
 }
 
-// Span is a part of a run, in time since its beginning.
+// Span is part of a run. Times are measured from the start.
 type Span struct{ From, To time.Duration }
 
 func (s Span) Has(t time.Duration) bool { return t >= s.From && t < s.To }
@@ -95,8 +95,8 @@ type Spike struct {
 
 type World struct {
 	Priorities [][]Server
-	Entries    []string  // by priority: the target's entry whose source it comes from; nil if there's just one
-	Drop       []float64 // by priority: the fraction of calls that clients drop; nil for none
+	Entries    []string  // for each priority, the target's entry whose source it comes from; nil if there's just one
+	Drop       []float64 // for each priority, the fraction of calls that clients drop; nil for none
 	Clients    int
 	Rate       float64         // calls per second by all clients together
 	Deadlines  []time.Duration // clients take turns with these; 0 means no deadline

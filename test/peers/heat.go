@@ -19,8 +19,8 @@ const style = `<style>
 </style>
 `
 
-// The map has a field for each fault and client. The larger the logarithm of the median, the darker
-// it is.
+// The map has a field for each fault and client, which gets darker with the logarithm of the
+// median.
 func heat(m measure, figures map[[2]string]figure) string {
 	width, height := namesWide+fieldWide*len(contestants)+10, namesHigh+fieldHigh*len(faults)+10
 	var b strings.Builder

@@ -2,9 +2,9 @@
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
 // "too_many_pings", and each time, gRPC doubles the keepalive interval of the whole channel. gRPC
-// doesn't tell policies why. The errors of calls rarely do either, since connections with active
-// calls don't send many pings. There is one of gRPC's metrics that has the reason as a label,
-// though. So we implement a stats handler that receives metrics.
+// doesn't tell policies why, and the errors of calls rarely do either, since connections with
+// active calls don't send many pings. However, one of gRPC's metrics has the reason as a label. So
+// we implement a stats handler that receives metrics.
 package pings
 
 import (

@@ -19,7 +19,7 @@ func JSON(config any) string {
 }
 
 // StateJSON returns the service config of a resolver's state. text is what the resolver passed to
-// ParseServiceConfig. The configuration in there is empty, and we replace it by the one in the
+// ParseServiceConfig. The configuration in there is empty, so we replace it with the one in the
 // state.
 func StateJSON(state resolver.State, text string) string {
 	config, _ := stateattr.TakeConfig(state)

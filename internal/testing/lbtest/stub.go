@@ -26,10 +26,10 @@ type StubConfig struct {
 // StubBuilder builds stub policies. Register it with balancer.Register under a unique name.
 type StubBuilder struct {
 	PolicyName string
-	// OnUpdate is called in the UpdateClientConnState of every stub, which returns its result. It
-	// may be nil.
+	// OnUpdate is called by every stub's UpdateClientConnState, which returns its result. It may be
+	// nil.
 	OnUpdate func(*Stub, balancer.ClientConnState) error
-	// OnExitIdle is called in the ExitIdle of every stub. It may be nil.
+	// OnExitIdle is called by every stub's ExitIdle. It may be nil.
 	OnExitIdle func(*Stub)
 
 	mu    sync.Mutex

@@ -1,5 +1,5 @@
 // Package outlierscenario runs text scenarios of outlier_detection, both against the core alone and
-// against the real policy over a fake child. For tests only.
+// against the real policy over a fake child.
 //
 // A scenario starts with a line `new name`. These are its directives. The output lists state
 // changes of endpoints as the child policy sees them, in order.

@@ -1,6 +1,6 @@
 // Package overload has worlds, in which clients call priorities of servers that can get full, slow
 // or silent. It runs them in a discrete-event model with the shares of internal/core/share. Minutes
-// in a world take milliseconds. For tests only.
+// in a world take milliseconds.
 //
 // The model knows about queues and connectivity but nothing about gRPC. It shows whether the rules
 // are any good, and tests with the real library show whether we follow them. Every world has
@@ -33,7 +33,7 @@ const (
 	forever = time.Duration(math.MaxInt64)
 )
 
-// Span is a part of a run, in time since its beginning.
+// Span is part of a run. Times are measured from the start.
 type Span struct{ From, To time.Duration }
 
 func (s Span) Has(t time.Duration) bool { return rehearse.Span(s).Has(t) }

@@ -1,5 +1,5 @@
 // Package pickfirstscenario runs text scenarios of pick_first, both against the core alone and
-// against the real policy over fake subchannels. For tests only.
+// against the real policy over fake subchannels.
 //
 // These are the directives of a scenario. The output lists the policy's actions, in order.
 //

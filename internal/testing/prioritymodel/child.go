@@ -32,8 +32,8 @@ type child struct {
 	ignoresStale        bool // ignoresReResolution is outdated, because an update came while the child was deactivated
 }
 
-// CreateChild is CreateChild in A56's pseudo-code. "The timer will be started when the child is
-// first created."
+// CreateChild follows A56's pseudo-code. "The timer will be started when the child is first
+// created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
 	return &child{
@@ -42,8 +42,8 @@ func (m *Model) CreateChild(name string) *child {
 	}
 }
 
-// connectivityState is connectivity_state() in A56's pseudo-code. "If the timer fires without being
-// cancelled, the child will be treated as if it reported TRANSIENT_FAILURE."
+// connectivityState follows A56's pseudo-code. "If the timer fires without being cancelled, the
+// child will be treated as if it reported TRANSIENT_FAILURE."
 func (c *child) connectivityState() string {
 	if c.timedOut || c.updateErr != "" {
 		return TransientFailure

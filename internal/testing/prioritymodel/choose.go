@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// ChoosePriority is ChoosePriority in A56's pseudo-code. With Overflow, we use the highest READY
-// priority instead of A56's choice, unless calls are already waiting for the first connection of
-// that choice.
+// ChoosePriority follows A56's pseudo-code. With Overflow, we use the highest READY priority
+// instead of A56's choice, unless calls are already waiting for the first connection of that
+// choice.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.childInUse = ""
@@ -69,7 +69,7 @@ func (m *Model) create(name string) {
 	child.Update()
 }
 
-// SetCurrentPriority is SetCurrentPriority in A56's pseudo-code.
+// SetCurrentPriority follows A56's pseudo-code.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.currentPriority = priority
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {

@@ -4,7 +4,7 @@ import "time"
 
 func (c *child) deactivated() bool { return c.destroyAt != never }
 
-// Deactivate is Deactivate in A56's pseudo-code ("Child Lifetime Management").
+// Deactivate follows A56's pseudo-code ("Child Lifetime Management").
 func (c *child) Deactivate(retention time.Duration) {
 	if c.deactivated() {
 		return
@@ -38,7 +38,7 @@ func (c *child) remove() {
 	c.removed = true
 }
 
-// MaybeReactivate is MaybeReactivate in A56's pseudo-code.
+// MaybeReactivate follows A56's pseudo-code.
 func (c *child) MaybeReactivate() {
 	if !c.deactivated() {
 		return

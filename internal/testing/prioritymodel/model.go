@@ -4,7 +4,7 @@
 //
 // By default, the model has this project's additions to A56, and tests of internal/core/priority
 // and priority compare the policy with it. Rows of docs/differences.md can be turned on, and each
-// makes the model behave like gRPC-Go in one respect. For tests only.
+// makes the model behave like gRPC-Go in one respect.
 package prioritymodel
 
 import (

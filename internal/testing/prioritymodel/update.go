@@ -74,8 +74,8 @@ func (c *child) id() string {
 	return c.name // row p-refused-at-once: the child is only in the previous configuration
 }
 
-// Update is Update in A56's pseudo-code. It updates the child's policy, which reports states and
-// returns an error as Model.React says.
+// Update follows A56's pseudo-code. It updates the child's policy, which reports states and returns
+// an error as Model.React says.
 func (c *child) Update() {
 	m, hadUpdateErr := c.model, c.updateErr != ""
 	c.updateErr = ""

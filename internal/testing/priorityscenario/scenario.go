@@ -1,5 +1,5 @@
 // Package priorityscenario runs text scenarios of priority, both against the core alone and against
-// the real policy over fake children. For tests only.
+// the real policy over fake children.
 //
 // A scenario starts with a line `new name`. These are its directives. The output lists the policy's
 // actions, in order.

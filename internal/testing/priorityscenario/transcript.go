@@ -115,9 +115,9 @@ func Transcribe(target Target, events []Event, after func() []string) ([]string,
 	return transcripts, nil
 }
 
-// Digests returns two hexadecimal digits per transcript, from the hash of all transcripts up to it.
-// At the first transcript that differs, the digits differ as well, apart from a chance of one in
-// 256 that it takes a bit longer.
+// Digests returns two hexadecimal digits per transcript, taken from the hash of all transcripts so
+// far. The digests of two runs first differ where the transcripts do. There's just a chance of one
+// in 256 that it takes another transcript to show.
 func Digests(transcripts []string) string {
 	hash, digests := sha256.New(), ""
 	for _, t := range transcripts {

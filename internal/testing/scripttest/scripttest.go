@@ -1,5 +1,5 @@
 // Package scripttest has a source whose answers are sent by the test, and helpers that open
-// channels and start servers. It needs a synctest bubble. For tests only.
+// channels and start servers. It needs a synctest bubble.
 package scripttest
 
 import (

@@ -1,5 +1,5 @@
 // Package sentences checks that each sentence of a gRFC is tested, either by a scenario whose file
-// quotes it, or by tests that a document names. For tests only.
+// quotes it, or by tests that a document names.
 package sentences
 
 import (

@@ -1,5 +1,5 @@
 // Package settle waits for a source's reports to reach the channel. The methods of
-// discovery.Receiver return before that. For tests only.
+// discovery.Receiver return before that.
 package settle
 
 import (

@@ -16,8 +16,8 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel records what the policies of one gRPC channel report. When a child reports, we tell our
-// model of gRFC A56 before the priority policy hears of it.
+// channel records what the policies of one gRPC channel report. When a child reports, our model of
+// gRFC A56 gets the report before the priority policy does.
 type channel struct {
 	w  *World
 	id int
@@ -37,7 +37,7 @@ type channel struct {
 	previousPriorities []string
 	updatedAt          time.Time
 	inUpdate           bool
-	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
+	delayedReports     []prioritymodel.Report          // from children that the model creates at the end of the update
 	unhandledReports   map[string]prioritymodel.Report // by child; only for those that the model hasn't created yet
 	truth              EndpointSet
 	failovers          atomic.Int64
@@ -52,7 +52,7 @@ type childState struct {
 	changedAt  time.Time
 	readySince time.Time // or, if it isn't READY, since when that's the case
 	reportedAt time.Time
-	closed     bool // since the last report; set if its policy has been replaced, too
+	closed     bool // the child was closed, or its policy replaced, since its last report
 }
 
 var lastID atomic.Int64
@@ -235,9 +235,8 @@ func (c *channel) states() string {
 }
 
 func (c *channel) checkFailover(from, to string) {
-	// Calls must not leave a READY child for a lower one, for one without endpoints, or for a
-	// higher one that's still connecting. During an update, or if gRFC A56 demands it, that's
-	// allowed.
+	// Except during an update, or if gRFC A56 demands it, calls must not leave a READY child for a
+	// lower one, for one without endpoints, or for a higher one that's still connecting.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers.Add(1)

@@ -21,7 +21,7 @@ var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 const survivorCalls = 100
 
 func (w *World) conclude(load bool) {
-	// With load, these are the checks of a load. Calls continue in the meantime.
+	// With load, we run the checks for that instead. Calls continue in the meantime.
 	oneSurvives := w.rand.IntN(2) == 0 && !load
 	if oneSurvives && w.pair == nil && w.endWithSurvivor() || oneSurvives && w.pair != nil && w.endPairWithSurvivor() {
 		return
@@ -130,7 +130,7 @@ func (w *World) checkSurvivor(survivor string, detects bool) {
 
 func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool, last error) {
 	// Without outlier detection, every call must succeed. With it, up to a third may fail, since
-	// ejected endpoints come back before they're fixed. If only some endpoints of a priority work,
+	// ejected endpoints come back while they still fail. If only some endpoints of a priority work,
 	// it gets worse: each one that comes back fails up to five calls, or all of them if calls are
 	// rare. We then want 80 % of the success rate without outlier detection. If connections are
 	// reset during bursts of 80 calls, another quarter may fail, because up to 34 of the 80 are in

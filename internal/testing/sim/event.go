@@ -187,8 +187,8 @@ func (w *World) resume(address string) {
 	}
 }
 
-// pauseBriefly pauses a backend for up to a minute. Depending on its length, keepalive closes the
-// connections or doesn't.
+// pauseBriefly pauses a backend for up to a minute, so keepalive may or may not close its
+// connections.
 func (w *World) pauseBriefly(address string) {
 	w.pause(address)
 	w.recordEvent()

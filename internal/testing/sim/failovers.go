@@ -100,7 +100,7 @@ func (c *channel) childrenNamed(index, title string) (children []string, problem
 	}
 	add(c.priorities, c.update)
 	if time.Since(c.updatedAt) == 0 {
-		add(c.priorities, c.previousUpdate) // of two simultaneous updates, the policy may not have got the second yet
+		add(c.priorities, c.previousUpdate) // the policy may not have received the second of two simultaneous updates
 		add(c.previousPriorities, c.previousUpdate)
 	}
 	if len(children) == 0 {

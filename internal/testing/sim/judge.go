@@ -141,7 +141,7 @@ func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) 
 	}
 }
 
-// addFailure returns true if it's with this call that the channel has to notice that the whole
+// addFailure returns true if this is the call by which the channel must have noticed that the whole
 // priority fails.
 func (s *priorityState) addFailure(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == failuresToNotice {

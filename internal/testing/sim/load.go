@@ -42,10 +42,10 @@ const (
 	loadSettles = 20 // seconds until the channel must have found the right shares
 	loadSteady  = 30
 	// growsBack is how long it may take a share to grow back from 0.4: two seconds to get to 0.7,
-	// then 0.02 per second. It doesn't depend on how long the trouble lasted. E.g. after a spike of
-	// 6 s, two priorities that had been cut to a half refused calls for 13 s.
+	// then 0.02 per second. It doesn't depend on how long the trouble lasted. For example, after a
+	// spike of 6 s, two priorities that had been cut to a half refused calls for 13 s.
 	growsBack     = 17
-	leastCapacity = 8    // of an endpoint, in calls per second; with less than that, even a few calls make a queue
+	leastCapacity = 8    // calls per second that an endpoint can handle; with less, even a few calls would make a queue
 	leastGood     = 0.85 // good answers as a fraction of what's possible
 	// leastOfBlind is for backends that serve expired calls, under a load that's close to or above
 	// what they can carry. They waste more while the channel looks for their capacity. One load, at

@@ -174,7 +174,8 @@ func (w *World) callsMade() int {
 }
 
 func (w *World) duringBurst(f func()) {
-	// We only make calls in two thirds of the cases, and not at all if the client makes rare calls.
+	// In a third of the cases, and always if the client makes rare calls, we don't make any calls
+	// ourselves.
 	makeCalls := func(n int) {
 		for range n {
 			w.pair.running.Go(func() { w.pairCall(true) })

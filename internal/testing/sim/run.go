@@ -1,9 +1,9 @@
 // Package sim is a simulator for tests. It runs a channel with its source, its backends and the
-// network between them under testing/synctest. A seed decides about the faults, and rules check how
-// the channel reacts.
+// network between them under testing/synctest. The faults come from a seed, and rules check how the
+// channel reacts.
 //
-// What the rules expect comes from the faults and from a model of gRFC A56, never from a decision
-// of the library.
+// What the rules expect is derived from the faults and from a model of gRFC A56, never from what
+// the library has decided.
 package sim
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// EndpointSet lists the endpoints that the source should report by priority, highest priority
-// first. Once published, it must not be modified.
+// EndpointSet has the endpoints that the source should report for each priority, highest priority
+// first. Don't modify it once it's published.
 type EndpointSet []Tier
 
 type Tier []Locality

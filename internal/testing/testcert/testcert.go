@@ -1,4 +1,4 @@
-// Package testcert creates certificates. For tests only.
+// Package testcert creates certificates.
 package testcert
 
 import (

@@ -1,5 +1,4 @@
-// Package testleak detects goroutines that are still running after the tests of a package. For
-// tests only.
+// Package testleak detects goroutines that are still running after the tests of a package.
 package testleak
 
 import (

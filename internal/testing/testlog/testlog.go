@@ -1,4 +1,4 @@
-// Package testlog records log lines of gRPC and this module. For tests only.
+// Package testlog records log lines of gRPC and this module.
 package testlog
 
 import (

@@ -1,4 +1,4 @@
-// Package testproxy has an HTTP CONNECT proxy on loopback. For tests only.
+// Package testproxy has an HTTP CONNECT proxy on loopback.
 package testproxy
 
 import (

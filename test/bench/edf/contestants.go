@@ -91,7 +91,7 @@ func callsOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook is gRFC A34's queue as anybody would write it, with a lock, a binary heap and
+// textbook is gRFC A34's queue the way you'd first write it, with a lock, a binary heap and
 // floating-point deadlines.
 type textbook struct {
 	mu      sync.Mutex

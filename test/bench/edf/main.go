@@ -3,9 +3,9 @@
 //
 //	go run ./test/bench/edf
 //
-// You can't compare times of different machines or runs. Compare the ratios to the floor instead,
-// i.e. to the time of one atomic add on a shared counter. We measure that in turn with the pickers.
-// Don't run anything else on the machine.
+// You can't compare times of different machines or runs. Compare the ratios to the floor instead.
+// That's the time of one atomic add on a shared counter, which we measure in alternation with the
+// pickers. Don't run anything else on the machine.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command failover measures how long channels get no answers after the backends they use were
-// killed. There are two groups of two backends each, on real sockets and in a process per group. It
-// prints times, and their ratios to the time of grpc-go's round_robin, which is connected to both
-// groups all along.
+// killed. There are two groups of two backends each, on real sockets, and each group has its own
+// process. It prints times, and their ratios to the time of grpc-go's round_robin, which is always
+// connected to both groups.
 package main
 
 import (

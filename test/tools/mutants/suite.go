@@ -19,8 +19,8 @@ type suite struct {
 	failsUnmutated bool          // they fail even without a mutant, so they can't detect any
 }
 
-// Tests with random input must get the same input for each mutant. They also mustn't save failing
-// input to a file, as later runs would read that.
+// Tests with random input must get the same input for each mutant. They also must not save failing
+// input to a file, since later runs would read that.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
