@@ -22,8 +22,8 @@ type channel struct {
 	core       *core.Core
 	names      []string
 	children   map[string]*child // the name is the number of the priority
-	intakes    []*intake         // indexed by priority
-	timers     map[timer]uint64  // serial number of the timer that's running
+	intakes    []*intake
+	timers     map[timer]uint64 // the timer's serial number
 
 	chosen string
 	state  core.State

@@ -29,7 +29,7 @@ type child struct {
 	endpoints  []*endpoint
 	reported   weightedtarget.State
 	ready      []*locality
-	scheduler  *edf.Scheduler // chooses between the READY localities
+	scheduler  *edf.Scheduler
 	updated    bool
 	closed     bool
 	resets     bool

@@ -39,7 +39,7 @@ type Observer struct {
 type Call struct {
 	Client       int
 	Began, Ended time.Duration
-	Priority     int // where the last attempt went
+	Priority     int // priority of the last attempt
 	Attempts     int
 	End          End
 }
@@ -51,7 +51,7 @@ const (
 	Answered     End = iota
 	Failed           // a server failed it, or had it when the deadline passed
 	Refused          // by the client, as no priority takes it
-	Waited           // it was still waiting for a connection
+	Waited           // the call was still waiting for a connection
 	NoConnection     // no priority was connected
 	Dropped          // by the client, at the source's request
 )
@@ -147,7 +147,7 @@ func (m *model) stopped() bool { return m.Stopped != nil && m.Stopped() }
 
 type attempt struct {
 	client   *channel
-	deadline time.Duration // may be forever
+	deadline time.Duration
 	costly   bool
 	ended    bool
 	end      func(share.Result)
@@ -289,7 +289,7 @@ func (s *server) next() (a *attempt) {
 		a, s.queue = s.queue[0], s.queue[1:]
 	}
 	if len(s.inside) > max(1000, s.kept) {
-		s.kept = 2 * s.inFlight() // drops those that have ended
+		s.kept = 2 * s.inFlight() // this drops those that have ended
 	}
 	return a
 }

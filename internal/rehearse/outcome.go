@@ -12,7 +12,7 @@ type Outcome struct {
 	Refused     int // lost calls that the client refused because no priority takes them
 	Attempts    int
 	Moves       int           // moves of any client from one priority to another
-	Longest     time.Duration // longest time without any answer
+	Longest     time.Duration // longest time without an answer
 	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
 	Peak        []float64     // for each priority, the most attempts in a second as a fraction of its capacity
 	Seconds     []Second

@@ -114,10 +114,10 @@ type World struct {
 }
 
 type Policy struct {
-	core.Config       // without the names of children
+	core.Config       // names of children aren't used
 	Share             share.Config
 	MaxConnectBackoff time.Duration
-	Ejection          outlierdetection.Config // zero value if there's none
+	Ejection          outlierdetection.Config // zero value if nothing is ejected
 }
 
 // Recommended returns the recommended policy. A test keeps it in line with the options of that

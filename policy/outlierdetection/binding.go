@@ -14,13 +14,13 @@ import (
 )
 
 type subConns struct {
-	rules             atomic.Pointer[rules] // nil while we don't count calls
+	rules             atomic.Pointer[rules] // nil if calls aren't counted
 	hasHealthListener atomic.Bool
 	uncountedSubConns atomic.Int64 // subchannels whose creator doesn't implement shell.CountedUser; if there are any, we must wrap picks
 
 	mu        sync.Mutex
-	unbound   map[*subConn]struct{} // subchannels that aren't assigned to any endpoint
-	lists     uint32                // counts how often we've built the index
+	unbound   map[*subConn]struct{}
+	lists     uint32 // number of times that we've built the index
 	byAddress map[string]*endpoint
 	stale     bool               // an endpoint's addresses have changed, e.g. because of another proxy, so we need a new index
 	ambiguous map[string][]bound // addresses whose Addr isn't unique; they aren't in byAddress

@@ -57,7 +57,7 @@ func (c *counter) reset() {
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
-	same := 0 // usually all of them
+	same := 0
 	for same < min(len(endpoints), len(p.assigned)) && p.assigned[same].Attached.isUnchanged(endpoints[same].Addresses) {
 		same++
 	}

@@ -68,11 +68,11 @@ type subConn struct {
 	// connectivity state. To avoid a deadlock, methods that a listener may call don't acquire it.
 	// It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // the last one that was reported
-	hasHealth bool                  // health is about the current connection
-	notified  bool                  // the child knows about the ejection on this connection
+	health    balancer.SubConnState
+	hasHealth bool // health belongs to the current connection
+	notified  bool // the child knows about the ejection on this connection
 
-	endsAbove bool // the parent's subchannel is a shell.Ender
+	endsAbove bool // the parent's subchannel implements shell.Ender
 }
 
 var ejected = balancer.SubConnState{

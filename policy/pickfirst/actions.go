@@ -108,7 +108,7 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // may be a pendingSubConn
+	conn   balancer.SubConn // a pendingSubConn if gRPC wouldn't create one
 	index  int              // of the address in the list, or removedIndex after Shutdown; guarded by the serializer
 	rest   serial.Timer
 	calls  *calls // on the current connection, or nil if we don't count them

@@ -13,7 +13,7 @@ type calls struct {
 	open     atomic.Int64 // calls in flight, plus one until awaitCalls
 	answered atomic.Bool
 	done     func(balancer.DoneInfo)
-	reported bool // we've called CallsEnded; guarded by the serializer
+	reported bool // CallsEnded has been called; guarded by the serializer
 }
 
 func newCalls(s *subchannel) *calls {

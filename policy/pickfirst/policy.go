@@ -24,7 +24,7 @@ type policy struct {
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// only used in events
+	// The following are only used in events.
 	core    core.Core
 	entries []entry
 	timer   serial.Timer

@@ -30,7 +30,7 @@ type childShare struct {
 	mu       sync.Mutex
 	share    *share.Share
 	standing share.Standing
-	history  *history // nil if there's no debug page
+	history  *history // only with a debug page
 
 	share.Link // only used in events
 	reports
@@ -52,7 +52,7 @@ func (c *childShare) with(f func(s *share.Share, now time.Duration)) {
 	c.mu.Lock()
 	f(c.share, now)
 	if view := c.share.View(); view != *c.view.Load() {
-		next := view // allocates only if the view has changed
+		next := view // on the heap, but only if the view has changed
 		c.view.Store(&next)
 	}
 	if c.history != nil {

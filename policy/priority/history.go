@@ -2,7 +2,7 @@ package priority
 
 import "time"
 
-const bucketTime = 10 * time.Second // sixty buckets are ten minutes
+const bucketTime = 10 * time.Second // the page shows sixty of these, i.e. ten minutes
 
 // history remembers the lowest share in each bucket for the debug page. The zero value is a share
 // of 1.

@@ -12,7 +12,7 @@ import (
 )
 
 type reportedPriority struct {
-	child  string // empty if no priority can take calls
+	child  string // "" if no priority can take calls
 	since  time.Time
 	reason string
 }
@@ -49,5 +49,5 @@ func (p *policy) inUseReason(child, cause string, last reportedPriority) string 
 	case child != p.config.Priorities[0]:
 		return p.problem(p.config.Priorities[0])
 	}
-	return "" // nothing has changed since the start
+	return "" // it's been the highest priority from the start
 }

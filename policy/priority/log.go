@@ -157,7 +157,7 @@ func (p *policy) logShare(name string) {
 	last.depth, last.at[now] = now, time.Now()
 	s, text := c.read(), p.title(name)+" takes all of its calls again"
 	if now != share.Whole && s.Cause == share.Returning {
-		return // the failback is in the log already
+		return // we've logged the failback
 	}
 	attrs := []slog.Attr{slog.String("priority", p.title(name)), slog.Float64("share", math.Round(1000*s.Fraction)/1000)}
 	if now != share.Whole {
@@ -169,7 +169,7 @@ func (p *policy) logShare(name string) {
 
 type shed struct {
 	begun atomic.Bool
-	calls atomic.Int64 // since the last logShed
+	calls atomic.Int64
 
 	since time.Time // when we began to refuse calls, or zero; only used in events, like total
 	total int64

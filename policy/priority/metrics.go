@@ -77,7 +77,7 @@ type meter struct {
 	mu         sync.Mutex // guards the fields below
 	titles     []string
 	unregister func()
-	shares     map[labels]*childShare // only READY children
+	shares     map[labels]*childShare
 	counted    map[labels]shareSum
 }
 

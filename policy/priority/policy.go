@@ -20,7 +20,7 @@ import (
 type policy struct {
 	*shell.Shell
 
-	reresolution atomic.Pointer[reresolution] // may be read on any goroutine
+	reresolution atomic.Pointer[reresolution]
 
 	core             *core.Core
 	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int
@@ -29,7 +29,7 @@ type policy struct {
 	titles           map[string]string
 	config           *lbconfig.Priority
 	state            resolver.State
-	childState       resolver.State // without endpoints; same for all children
+	childState       resolver.State // resolver state that all children get, without endpoints
 	groups           map[string][]resolver.Endpoint
 
 	chosen    string // its state will be published next; may be ""
@@ -165,7 +165,7 @@ func (p *policy) describe(name string) shell.PriorityChild {
 
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // if nil, use the ClientConn's ResolveNow
+	resolveNow func(child string, ignored bool) // nil if requests go to the ClientConn's ResolveNow
 }
 
 func (p *policy) resolveNow(name string) {

@@ -22,7 +22,7 @@ import (
 const maxStandbyConnections = 20
 
 type standbyLimit struct {
-	seed    maphash.Seed    // makes clients choose different endpoints
+	seed    maphash.Seed    // random, so that clients choose different endpoints
 	limited map[string]bool // standbys that have some of their endpoints only
 }
 

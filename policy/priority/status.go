@@ -14,7 +14,7 @@ type childStatus struct {
 	since          time.Time
 	unhealthySince time.Time // when it was last READY or IDLE, or else when it was created
 	wasHealthy     bool      // it has been READY or IDLE before and then wasn't, so the next failback is "again"
-	updated        bool      // an update has ended its connections
+	updated        bool      // its connections were ended by an update
 	lastFailure    string    // shown on debug pages until the child is READY
 }
 

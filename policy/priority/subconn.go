@@ -52,9 +52,9 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // Pickers below this policy return these, and we unwrap them.
 type subConn struct {
 	balancer.SubConn
-	below    func() *func(balancer.DoneInfo) // set by EndWith
+	below    func() *func(balancer.DoneInfo) // see EndWith
 	shared   atomic.Pointer[shared]
-	left     atomic.Int32 // number of calls until we time one
+	left     atomic.Int32 // calls left until one is timed
 	endpoint atomic.Pointer[shareEndpoint]
 }
 
@@ -62,7 +62,7 @@ type subConn struct {
 // the subchannels stay, so we need to know which share it belongs to.
 type shareEndpoint struct {
 	share    *childShare
-	endpoint share.Endpoint // guarded by share's lock
+	endpoint share.Endpoint // guarded by the share's lock
 }
 
 func (s *subConn) endpointIn(c *childShare) *share.Endpoint {
@@ -91,7 +91,7 @@ func newSubConn(parents balancer.SubConn) *subConn {
 // shared has one Done function for all untimed calls until the view changes. If we made one for
 // each call, it would cost more than the rest of the pick.
 type shared struct {
-	view  *share.View // from one particular share
+	view  *share.View // belongs to one particular share
 	below *func(balancer.DoneInfo)
 	done  func(balancer.DoneInfo)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-const maxNameLength = 80 // in bytes; approximate
+const maxNameLength = 80 // bytes, give or take a few
 
 func (p *policy) updateTitles() {
 	// A title is the child's number plus its name at the source, such as "p0 us-east/a, us-east/b".

@@ -23,8 +23,8 @@ type endpointChild struct {
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	position weighted.Position // the child's place in the pick sequence when the last picker was replaced
 	weight   uint32            // the core adds up duplicates, but this doesn't
-	series   leaf.Series       // what the metric counts this endpoint as
-	outdated bool              // the child hasn't accepted its current endpoint yet
+	series   leaf.Series
+	outdated bool // the child hasn't accepted its current endpoint yet
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }

@@ -24,14 +24,14 @@ import (
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
-	endpoint   balancer.Builder // builds the policies of the endpoints
+	endpoint   balancer.Builder
 	config     core.Config
 	attributes *attributes.Attributes
 	picker     *weighted.Picker // nil if no child is READY
 	watched    bool
 	meter      leaf.Meter
 	picks      pickCount
-	failures   leaf.Counts                // only counts named failures
+	failures   leaf.Counts                // we only need the counts of failures that have a series of their own
 	scheduled  weighted.Scheduled[*child] // only used while a debug page is watching
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }

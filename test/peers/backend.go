@@ -84,7 +84,7 @@ func oneWorker(service time.Duration) func(context.Context) error {
 // A backend is a server of one priority with its own address. Faults change how it behaves.
 type backend struct {
 	priority, address string
-	certificate       atomic.Pointer[tls.Certificate] // nil without TLS
+	certificate       atomic.Pointer[tls.Certificate] // nil if there's no TLS
 	behavior          atomic.Pointer[func(context.Context) error]
 
 	mu       sync.Mutex

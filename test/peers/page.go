@@ -17,7 +17,7 @@ import (
 
 type measure struct {
 	title, intro string
-	picture      string // file name without its extension, or ""
+	picture      string // file name without the extension; may be ""
 	value        func(result) float64
 	show         func(float64) string
 	// A figure is only better if it beats the reference's by at least this much, and by a tenth.

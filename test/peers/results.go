@@ -16,10 +16,10 @@ const never = time.Duration(math.MaxInt64)
 
 type result struct {
 	first       time.Duration // from the fault to the first answer of a call that began after it
-	lost, calls int           // failed calls, and all calls
+	lost, calls int           // number of failed calls and of all calls
 	longest     time.Duration
 	changes     int // how often answers switched to the other priority
-	connections int // connection attempts after the fault
+	connections int
 }
 
 type record struct {

@@ -15,14 +15,14 @@ import (
 
 const (
 	warmup          = 3 * time.Second  // we make calls for this long before the fault
-	observationTime = 30 * time.Second // and for this long after it
+	observationTime = 30 * time.Second // after the fault
 	callInterval    = 20 * time.Millisecond
 	deadline        = time.Second
 )
 
 type call struct {
 	began, ended time.Time
-	priority     string // whichever priority answered
+	priority     string
 	err          error
 }
 

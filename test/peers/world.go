@@ -32,7 +32,7 @@ type world struct {
 	dns                  *dnstest.Server
 	number               uint32
 	first, second, spare []*backend     // spare replaces first when the DNS name changes
-	trusted              *x509.CertPool // nil without TLS
+	trusted              *x509.CertPool // nil if there's no TLS
 
 	attempts atomic.Int64
 
@@ -118,7 +118,7 @@ func (w *world) options() []grpc.DialOption {
 	}
 }
 
-const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // as in Recommended
+const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // same as in Recommended
 
 func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
 	w.attempts.Add(1)

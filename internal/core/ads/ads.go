@@ -32,12 +32,12 @@ type Subscriptions struct {
 	subscribed       map[string]*subscription
 	timerCount       uint64
 	allResponseCount uint64
-	failure          error // only if it ended without a response
+	failure          error // why the last stream ended; nil if it had a response
 }
 
 type subscription struct {
 	watchers        int       // at 0, we still don't unsubscribe until the stream ends (see Unwatch)
-	good            *Resource // without Parsed; nil if there is none
+	good            *Resource // nil until we have a good version; Parsed is dropped
 	err             error
 	timer           Timer
 	responsesBefore uint64 // allResponseCount when the timer started, to tell whether the server has responded since
@@ -52,7 +52,7 @@ type Actions struct {
 	Stop    []Timer
 	Start   []Timer // the caller must call Expired when one fires
 	Deliver []Resource
-	Fail    []Failure // resources that have no good version
+	Fail    []Failure // resources without a good version
 	Kept    []Failure // resources whose update we rejected, but which still have a good version
 	Send    *Request  // may be nil; replaces any request that's still unsent (see Replacing)
 	Later   bool      // Send can wait, since the server is only repeating a version we've rejected

@@ -31,7 +31,7 @@ type Cluster struct {
 	Children []string
 	// Err says why we can't use the cluster. Children is ignored in that case.
 	Err     error
-	Waiting bool // we haven't received it yet
+	Waiting bool
 }
 
 type Entry struct {

@@ -12,9 +12,9 @@ type Action struct {
 	Whole ID // if the mechanism is part of a list, the one whose source sent that list; otherwise 0
 
 	Text    string        // for Warn, Say and Show; a single line
-	Kept                  // for Keep and Confirm
+	Kept                  // only for Keep and Confirm
 	Failure bool          // for ShowRecovered: it was a failure, not just a doubt
-	After   time.Duration // for ShowRecovered: how long it lasted
+	After   time.Duration // for ShowRecovered: how long the problem lasted
 }
 
 type Kind int

@@ -108,8 +108,8 @@ type mechanism struct {
 	nextList []*mechanism // will replace list when it's ready, or nil
 
 	waits           waits
-	hush            time.Duration // Hush or HushOfMechanism
-	refusalReported bool          // we've told the source that the channel refused its answer
+	hush            time.Duration
+	refusalReported bool // we've told the source that the channel refused its answer
 }
 
 // Core holds the state of a channel's mechanisms. Its methods are events and return actions to

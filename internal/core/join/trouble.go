@@ -78,9 +78,9 @@ type Status struct {
 	Listed    bool
 	Trying    string    // what the source is waiting for; only before its first answer
 	Answer    Answer    // empty before the first answer and while a list is in use
-	Answered  time.Time // when the source last confirmed an answer
+	Answered  time.Time // last time that the source confirmed an answer
 	Failure   Trouble   // the current failure; always set in phase Failed
-	Doubt     Trouble   // the current doubt
+	Doubt     Trouble
 	LastError string
 	FailedAt  time.Time
 }

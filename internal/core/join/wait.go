@@ -2,7 +2,7 @@ package join
 
 import "time"
 
-// All waits are listed in docs/waits.md.
+// See docs/waits.md for all waits.
 const (
 	// Patience is the default and the minimum of Config.Patience. It has to be longer than any
 	// failover timeout, or else a single slow DNS answer could make a client start out on its
@@ -46,7 +46,7 @@ func (m *mechanism) endAnswerWaits() {
 
 // Wake returns when to call Tick next, or zero if there's no need. Any event may change it.
 func (c *Core) Wake() (next time.Time) {
-	for _, m := range c.byID { // empty after Closed
+	for _, m := range c.byID { // there are none after Closed
 		for _, end := range []time.Time{c.firstWait, m.waits.list, m.waits.stored, m.waits.calls, m.waits.log} {
 			if end.After(c.lastTick) && (next.IsZero() || end.Before(next)) {
 				next = end

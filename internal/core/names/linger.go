@@ -11,7 +11,7 @@ type Lingering[K comparable, V any] struct{ items []item[K, V] }
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // consecutive answers without the value
+	misses int // consecutive answers that didn't have the value
 }
 
 // Next adds an answer and returns the current values. A value is dropped once maxMisses answers in
@@ -27,7 +27,7 @@ func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 			latest[key(v)] = v
 		}
 	}
-	s.items = slices.Clone(s.items) // copies of s must not change
+	s.items = slices.Clone(s.items) // so that copies of s don't change
 	for i := range s.items {
 		it := &s.items[i]
 		if v, ok := latest[it.key]; ok {

@@ -45,7 +45,7 @@ type Set struct {
 	names       []Name
 	hasLiterals bool // there are also addresses that don't need a lookup, e.g. IP addresses
 
-	pendingCount int // names whose first lookup is still running
+	pendingCount int // names that are still waiting for their first result
 	failedCount  int
 	holdIsOver   bool
 	hasAnswered  bool

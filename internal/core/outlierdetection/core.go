@@ -70,18 +70,17 @@ type Endpoint[T any] struct {
 	connection     Connection
 	state          State
 	algorithm      Algorithm
-	visiblyEjected bool          // as seen by the child policy
-	multiplier     int64         // A50's ejection time multiplier
-	ejectedAt      time.Duration // since Core.epoch
+	visiblyEjected bool // what the child policy sees; the ejection may be hidden
+	multiplier     int64
+	ejectedAt      time.Duration // as a duration since Core.epoch
 }
 
 type State uint8
 
-// Returned only occurs with Config.BelowOverflow.
 const (
 	InService State = iota
-	Ejected         // A50's ejection timestamp is set
-	Returned        // the ejection has timed out, and no call has been answered since it began
+	Ejected
+	Returned // the ejection has timed out, and no call has been answered since it began
 )
 
 func (e *Endpoint[T]) State() State { return e.state }
@@ -130,10 +129,10 @@ type Core[T any] struct {
 	random         func() uint32
 	endpoints      []*Endpoint[T]
 	ejected        int
-	sound          int       // how many endpoints are sound (see Config.BelowOverflow)
-	showsEjections bool      // the child policy gets to see ejections
-	started        time.Time // A50's timer start timestamp
-	epoch          time.Time // time of the first update
+	sound          int  // number of sound endpoints (see Config.BelowOverflow)
+	showsEjections bool // the child policy sees ejections
+	started        time.Time
+	epoch          time.Time
 	outcome        Outcome[T]
 }
 

@@ -117,14 +117,14 @@ type Core struct {
 
 	phase         Phase
 	published     State
-	inPass        bool // a pass has begun and isn't over
+	inPass        bool
 	requireHealth bool // only publish READY once the server says it's healthy
 	keepsFailure  bool // connected, but we still publish TRANSIENT_FAILURE until the server is healthy
 }
 
 type subchannel struct {
 	state           State
-	failed          bool // an attempt has failed in this pass
+	failed          bool
 	shortLivedCount uint8
 	owesBackoff     bool // a connection turned out to be short-lived, but the next one had already begun by then
 	calls           calls
@@ -154,7 +154,7 @@ func (c *Core) takeActions() []Action {
 	return actions
 }
 
-// for actions that aren't about any address
+// index for actions that aren't about any address
 const noAddress = 0
 
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }

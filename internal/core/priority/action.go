@@ -19,7 +19,7 @@ type Action struct {
 type Kind int
 
 const (
-	Create Kind = iota // always followed by Update
+	Create Kind = iota // an Update always follows
 	// Update passes configuration and endpoints to a child. If the child reports anything during
 	// the update, the policy calls Reported or Refused for that, and then Updated.
 	Update

@@ -20,10 +20,10 @@ type child struct {
 	name string
 
 	reported        State
-	seenReadyOrIdle bool // since it last failed; A56's name
-	wasReady        bool // has been READY at least once
+	seenReadyOrIdle bool // since its last failure; the name is from A56
+	wasReady        bool
 	refused         bool
-	exitIdleSent    bool // already sent since the last report
+	exitIdleSent    bool // ExitIdle was called since the last report
 
 	failover        timer
 	failoverTimeout time.Duration
@@ -42,12 +42,11 @@ const (
 type lifetime int
 
 const (
-	active      lifetime = iota
-	deactivated          // a higher priority is in use
-	removed              // not in the configuration anymore
+	active lifetime = iota
+	deactivated
+	removed
 )
 
-// connectivityState is connectivity_state() in A56's pseudo-code.
 func (ch *child) connectivityState() State {
 	if ch.refused || ch.failover == fired {
 		return TransientFailure
@@ -55,7 +54,6 @@ func (ch *child) connectivityState() State {
 	return ch.reported
 }
 
-// failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
 // The child may be nil, since there might be no priorities.

@@ -48,14 +48,14 @@ type Core struct {
 	actions  []Action
 
 	updating bool   // between BeginUpdate and EndUpdate
-	creating *child // waiting for its first update
+	creating *child // the child that is waiting for its first update, or nil
 
-	currentPriority  int    // index of the one in use; none between BeginUpdate and the next choice
-	wantedBelow      string // argument of the last WantStandbyBelow
-	standbyRequested bool   // we've asked for a call of StandbyDue
+	currentPriority  int // index of the one in use; none between BeginUpdate and the next choice
+	wantedBelow      string
+	standbyRequested bool // StandbyDue will be called
 
 	published   *child // in use; nil before we've published anything and after PublishEmpty
-	publishedAs Kind   // what we published last, or outdated
+	publishedAs Kind   // kind of the last publication, or outdated
 }
 
 const none = -1
@@ -185,7 +185,7 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 		return nil
 	}
 	child.failover = fired
-	child.seenReadyOrIdle = false // it counts as a failure
+	child.seenReadyOrIdle = false // a child whose timer has fired counts as failed
 	return c.choose()
 }
 

@@ -47,7 +47,7 @@ func (b *breaker) open() { b.backOff = min(mostBackOff, max(leastBackOff, 2*b.ba
 
 func (b *breaker) recover(health time.Duration) {
 	if b.backOff == 0 {
-		return // this is nearly always the case
+		return
 	}
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
@@ -141,7 +141,7 @@ type silence struct {
 	number  uint32
 	waiting int // calls since the last answer, even those that have expired
 	since   time.Duration
-	endless bool // the first call has no deadline
+	endless bool
 	noticed bool // it's been long enough that calls go elsewhere
 }
 

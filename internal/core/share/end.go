@@ -10,8 +10,8 @@ const (
 	Refused                   // RESOURCE_EXHAUSTED
 	Unavailable               // UNAVAILABLE
 	Expired                   // DEADLINE_EXCEEDED without a single byte
-	Failed                    // INTERNAL, UNKNOWN, DATA_LOSS
-	Cancelled                 // the caller cancelled it
+	Failed                    // any of INTERNAL, UNKNOWN and DATA_LOSS
+	Cancelled
 )
 
 func (r Result) good() bool { return r == Good || r == Partial }
@@ -22,7 +22,7 @@ func (r Result) full() bool { return r == Refused || r == Unavailable || r == Ex
 type Blame uint8
 
 const (
-	ByResult Blame = iota // the result says it all
+	ByResult Blame = iota // same as the result
 	Late                  // a failure: the answer is late, and those of other endpoints aren't
 	FullNow               // it expired in a full queue, so ignore it
 )
@@ -106,8 +106,8 @@ func (s *Share) forget(now time.Duration) {
 
 type answer struct {
 	result  Result
-	ratio   float64 // of the budget that it took
-	hasTime bool    // whether ratio is known
+	ratio   float64 // how much of its budget the answer took
+	hasTime bool
 	late    bool
 	elapsed time.Duration
 }

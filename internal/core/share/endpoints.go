@@ -11,7 +11,7 @@ type Endpoint struct {
 	listed      bool
 	seen        time.Duration
 	answered    time.Duration
-	newer, next *Endpoint // neighbors in the list; next is older
+	newer, next *Endpoint // next is the older neighbor in the list
 }
 
 // If an endpoint has answered another call since, it doesn't hang.

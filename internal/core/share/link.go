@@ -4,7 +4,7 @@ import "time"
 
 type Link struct {
 	Ready    bool
-	WasReady bool // has been READY at least once
+	WasReady bool
 	LostAt   time.Duration
 }
 

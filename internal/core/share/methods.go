@@ -27,7 +27,7 @@ type method struct {
 	recent [8]time.Duration // ring buffer of the latencies of the last good answers
 	next   int
 	open   int64
-	began  int64 // sum of their start times, in milliseconds
+	began  int64 // sum of the start times of open calls, in milliseconds
 	called time.Duration
 }
 

@@ -11,8 +11,8 @@ type Depth int
 
 const (
 	Whole   Depth = iota
-	Part          // at least 1/2
-	Low           // less than 1/2
+	Part          // the share is at least 1/2
+	Low           // the share is less than 1/2
 	Tripped       // the breaker is open
 )
 
@@ -33,7 +33,7 @@ func (s *Share) Standing() Standing {
 type Place struct {
 	Ready    bool
 	Awaited  bool     // calls may wait for it to become READY
-	Standing Standing // only if it's READY
+	Standing Standing // set if the priority is READY
 }
 
 // Last returns the index of the last priority in order, i.e. the one that can't leave calls to

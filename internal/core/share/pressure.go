@@ -3,10 +3,10 @@ package share
 import "time"
 
 const (
-	meanTime    = 250 * time.Millisecond // the mean covers about this much time
-	usualTime   = 30 * time.Second       // the usual ratio takes this long to rise
-	span        = 10 * time.Second       // we remember the lowest ratio for one or two of these
-	latencies   = 300 * time.Second      // a usual latency takes this long to rise
+	meanTime    = 250 * time.Millisecond // time that the mean covers, roughly
+	usualTime   = 30 * time.Second       // how long the usual ratio takes to rise
+	span        = 10 * time.Second       // the lowest ratio is from this span or the one before
+	latencies   = 300 * time.Second      // how long a usual latency takes to rise
 	surelyUsual = 0.25                   // up to this, any answer can raise the usual ratio
 	lateEnough  = 5                      // with more late answers than this, we cut
 )
@@ -15,11 +15,11 @@ const (
 // the usual one. Being slow by nature doesn't count.
 type pressure struct {
 	mean, usual float64
-	calmAt      time.Duration // when the mean was last low
-	sinceCalm   int           // answers since calmAt
-	good        float64       // mean over good answers only
-	lowest      [2]float64    // lowest ratio of a good answer in this span of 10 s and in the one before
-	lowestAt    time.Duration // when the current span began
+	calmAt      time.Duration // last time that the mean was low
+	sinceCalm   int
+	good        float64    // like mean, but only for good answers
+	lowest      [2]float64 // lowest ratio of a good answer in this span of 10 s and in the one before
+	lowestAt    time.Duration
 }
 
 func (p *pressure) renew(now time.Duration) { p.calmAt, p.sinceCalm = now, 0 }

@@ -3,7 +3,7 @@ package share
 import "time"
 
 const (
-	timedRate = 100 // in calls per second
+	timedRate = 100 // calls per second
 	mostEvery = 256
 )
 
@@ -12,7 +12,7 @@ const (
 type sampling struct {
 	every uint32
 	since time.Duration
-	calls uint32 // since then, whether timed or not
+	calls uint32
 	timed uint32
 }
 

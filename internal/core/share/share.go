@@ -32,7 +32,7 @@ import (
 const (
 	slowStart = 1. / 16                // share after a successful probe; the breaker opens below it
 	lastShare = 0.4                    // the last READY priority never goes below this
-	decrease  = 0.7                    // each cut multiplies the share by this
+	decrease  = 0.7                    // a cut leaves this much of the share
 	increase  = 0.02                   // the share grows this much per second above the threshold
 	window    = time.Second            // we judge answers together for at least this long
 	enough    = 16                     // a window has at least this many answers
@@ -40,7 +40,7 @@ const (
 	filling   = 1. / 4                 // an answer that takes this fraction of its budget is a sign of a queue
 	late      = 0.4                    // an answer is late if it takes this fraction of its budget
 	streamAge = 10 * time.Second       // a stream that's been open this long counts as an answer
-	quiet     = 500 * time.Millisecond // shorter silences don't mean anything
+	quiet     = 500 * time.Millisecond // a silence shorter than this doesn't mean anything
 	trickle   = 200 * time.Millisecond // how often calls go to a silent priority
 	trickleOf = 10                     // or this part of the silence if that's longer, as deadlines may be long
 	endless   = 2 * time.Second        // with no deadline on the calls, this much silence opens the breaker
@@ -54,10 +54,10 @@ const defaultRamp = 8 * time.Second
 // methods, now is the time since an arbitrary fixed moment.
 type Share struct {
 	fraction  float64 // of the calls; 0 while the breaker is open
-	threshold float64 // slow start ends here
-	fallen    float64 // the fraction after the last cut
+	threshold float64 // the share at which slow start ends
+	fallen    float64 // what was left of the share after the last cut
 	carried   float64 // the largest fraction since load last made it fall
-	last      bool    // there's no READY priority below
+	last      bool    // no lower priority is READY
 	wanted    bool
 	failing   bool // last, so the breaker stays closed, but there are no good answers
 	cause     Cause
@@ -68,7 +68,7 @@ type Share struct {
 	grownAt   time.Duration
 	lastCall  time.Duration
 	goodAt    time.Duration
-	answerAt  time.Duration // when we last counted an answer
+	answerAt  time.Duration // time of the last answer that we counted
 	recent    time.Duration
 	answers   tally
 	breaker   breaker
@@ -101,12 +101,12 @@ func New(now time.Duration, c Config) *Share {
 type Cause uint8
 
 const (
-	Nothing   Cause = iota
-	Full            // too many answers were refused, expired or UNAVAILABLE
-	Slow            // answers were late
-	Hanging         // there was no answer for a whole deadline
-	Broken          // errors in a row
-	Returning       // its connections came back, and it may be cold
+	Nothing Cause = iota
+	Full          // too many answers were refused, expired or UNAVAILABLE
+	Slow
+	Hanging   // there was no answer for a whole deadline
+	Broken    // there were many errors in a row
+	Returning // its connections came back, and it may be cold
 )
 
 func (c Cause) String() string {
@@ -183,8 +183,8 @@ func (s *Share) weight() float64 {
 
 type Call struct {
 	began    time.Duration
-	budget   time.Duration // 0 without a deadline
-	method   *method       // only without a deadline
+	budget   time.Duration // 0 if there's no deadline
+	method   *method       // only set if there's no deadline
 	endpoint *Endpoint
 	stamp    Stamp
 	wait     uint32 // the silence that it counts in, by number; or 0

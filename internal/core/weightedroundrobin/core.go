@@ -39,7 +39,7 @@ type Child[T any] struct {
 
 	key                    Key
 	weight, previousWeight uint32        // in the current and the previous update; at least 1
-	readySince             time.Duration // as a time since Core.epoch
+	readySince             time.Duration // measured from Core.epoch
 	lastUpdate             uint32        // number of the last update that it was in
 	state                  State
 }
@@ -63,7 +63,7 @@ type Core[T any] struct {
 	reweighted  int       // how many children got another weight in this update
 	errorChild  *Child[T] // if all children have failed, calls get this one's error (see Failed)
 	updateCount uint32
-	epoch       time.Time // when any child first became READY
+	epoch       time.Time // first time that any child was READY
 
 	publication
 }
@@ -87,9 +87,9 @@ func (c *Core[T]) Begin(config Config, n int) {
 type Origin int
 
 const (
-	NewChild  Origin = iota // it was just created
-	Known                   // it existed before this update
-	Duplicate               // it was returned earlier in this update, for a duplicate of the endpoint
+	NewChild Origin = iota
+	Known
+	Duplicate // it was returned earlier in this update, for a duplicate of the endpoint
 )
 
 // Endpoint returns the child for the next endpoint of an update. If an endpoint is listed more than

@@ -19,9 +19,9 @@ type publication struct {
 	published    State
 	hasPublished bool
 	publishedAt  time.Time
-	outdated     bool // the published picker isn't up to date
-	publishNow   bool // without a delay
-	inSlowStart  bool // at least one READY child is
+	outdated     bool // we need a new picker
+	publishNow   bool // publish without waiting for PickerInterval
+	inSlowStart  bool // some READY child is in its slow-start window
 }
 
 // End ends an update. We publish right after that, unless we're READY and still have the right

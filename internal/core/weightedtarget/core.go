@@ -35,7 +35,7 @@ type Action struct {
 type Kind int
 
 const (
-	Create Kind = iota // always followed by Update
+	Create Kind = iota // an Update always follows
 	Update
 	Retain // send the child no calls, and call RetentionEnded after the time After
 	Return // the child is back in use, so stop its timer
@@ -50,7 +50,7 @@ type Core struct {
 }
 
 type child struct {
-	state        State // the last one that counts (see Report)
+	state        State // may be older than the last report (see Report)
 	refused      bool  // it refused its last update and hasn't reported since
 	retained     bool  // not configured anymore, but we still keep it
 	wakeReturned bool  // Wake has returned it since its last report

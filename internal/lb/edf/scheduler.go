@@ -33,7 +33,7 @@ type Scheduler struct {
 	_       [56]byte              // keeps current, which picks read, off the cache line of what picks write
 
 	size   int
-	picked atomic.Bool // for a scheduler with a single entry
+	picked atomic.Bool // used instead of current if there's a single entry
 
 	mu        sync.Mutex
 	seq       core.Sequence
@@ -109,7 +109,7 @@ func (s *Scheduler) firstPick() int {
 // Called if pick i has to compute the next block, or is beyond the end of b.
 func (s *Scheduler) finishPick(b *block, i uint64) int {
 	s.mu.Lock()
-	if s.current.Load() == b { // if it's not, another goroutine was faster
+	if s.current.Load() == b { // otherwise another goroutine was faster
 		if s.following == nil {
 			s.following = s.nextBlock(b)
 		}

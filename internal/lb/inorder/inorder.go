@@ -5,11 +5,11 @@ package inorder
 // Search finds the elements of a list one after another. The zero value starts at the first one.
 type Search struct {
 	next   int
-	misses int // consecutive searches that found nothing
+	misses int // consecutive searches without a match
 }
 
 const (
-	maxSkip   = 16 // how far a search looks ahead
+	maxSkip   = 16 // a search looks this far ahead
 	maxMisses = 64 // with more misses in a row, we give up for good
 )
 

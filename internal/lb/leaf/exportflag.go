@@ -12,10 +12,9 @@ import (
 // share it. That way, a policy created by a failover counts its picks from the start.
 type exportFlag struct {
 	atomic.Bool
-	users int // policies that share this; guarded by exportFlags.mu
+	users int // number of policies that share it; guarded by exportFlags.mu
 }
 
-// keyed by the channel's metrics recorder
 var exportFlags struct {
 	mu         sync.Mutex
 	byRecorder map[estats.MetricsRecorder]*exportFlag

@@ -79,7 +79,7 @@ func SeriesOf(state connectivity.State, err error) Series {
 	switch text := err.Error(); {
 	case strings.Contains(text, shell.ErrEjected.Error()):
 		return Ejected
-	case strings.Contains(text, "tls: "): // crypto/tls errors begin like this
+	case strings.Contains(text, "tls: "): // how crypto/tls errors begin
 		return FailedTLS
 	}
 	return Failed
@@ -114,7 +114,7 @@ type Meter struct {
 	// Counting is called, on the policy's serializer, once pickers must count.
 	Counting func()
 
-	added    Counts            // what this policy has added to endpointCounts
+	added    Counts            // what we've added to endpointCounts
 	register serial.Serializer // registers the reporter on its own goroutine, since a recorder may be waiting for an export, which calls Report
 
 	mu         sync.Mutex // guards the fields below
@@ -122,7 +122,7 @@ type Meter struct {
 	service    string
 	registered bool
 	unregister func()
-	counts     bool        // pickers have to count
+	counts     bool
 	exported   *exportFlag // nil until registered
 }
 

@@ -13,7 +13,7 @@ import (
 
 const (
 	maxEvents     = 100
-	maxIdle       = 100       // we record this many idle channels
+	maxIdle       = 100       // maximum number of idle channels that we record
 	idleRetention = time.Hour // channels that are idle for longer are discarded
 )
 
@@ -28,15 +28,15 @@ func Disable() { enabled.Store(false) }
 func Enabled() bool { return enabled.Load() }
 
 type Source struct {
-	Name       string // "" if it's the only source
+	Name       string
 	State      string
-	Trying     string // "" if it's not waiting for anything
+	Trying     string
 	Version    string
 	Answered   time.Time
 	Error      string
 	Since      time.Time
 	Confirmed  time.Time // if Error is set, when the answer in use was last confirmed
-	LastError  string    // kept after the source has recovered
+	LastError  string    // may be from before the source recovered
 	FailedAt   time.Time
 	Notes      []string
 	Endpoints  int

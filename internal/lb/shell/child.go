@@ -140,7 +140,7 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // perhaps only since this update
+	if latest != c.pending {
 		return err
 	}
 	// If the current policy isn't READY or IDLE, this error makes the child count as failed. We

@@ -38,7 +38,7 @@ type PriorityChild struct {
 	// Failover is when the child will count as failed, and Deactivation is when it'll be closed.
 	// They are zero if the timer isn't running.
 	Failover, Deactivation time.Time
-	Standby                bool // in case a higher priority fails
+	Standby                bool // the child is only connected in case a higher priority fails
 	// Share returns the child's current share, and can be called at any time. It's nil without
 	// overflow.
 	Share func() Share
@@ -46,8 +46,8 @@ type PriorityChild struct {
 
 type Share struct {
 	Fraction float64
-	Cause    share.Cause // why it last fell
-	Lowest   []float64   // lowest value per ten seconds over the last ten minutes, oldest first; nil unless the debug page is enabled
+	Cause    share.Cause
+	Lowest   []float64 // lowest value per ten seconds over the last ten minutes, oldest first; nil unless the debug page is enabled
 }
 
 func (s Share) String() string {
@@ -68,7 +68,7 @@ type OutlierDetection struct {
 type Ejected struct {
 	Name  string
 	By    outlierdetection.Algorithm
-	Code  codes.Code // status of its last failed call
+	Code  codes.Code // what the last failed call returned
 	Until time.Time  // it ends at the first interval after this
 }
 
@@ -90,7 +90,7 @@ type WeightedRoundRobin struct {
 type EndpointPolicy struct{ Name string }
 
 type Endpoint struct {
-	Addresses []resolver.Address // don't modify
-	Weight    uint32             // as configured, i.e. without slow start
-	Record    *Record            // counts calls while the policy is watched, and goes on after the snapshot
+	Addresses []resolver.Address
+	Weight    uint32  // configured weight, i.e. without slow start
+	Record    *Record // counts calls while the policy is watched, and goes on after the snapshot
 }

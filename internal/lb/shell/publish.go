@@ -61,7 +61,7 @@ func (s *Shell) publishAt(at time.Time) {
 		return
 	}
 	s.timerEnd = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // runs flush, which follows each batch
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // an empty event is enough to run flush
 }
 
 func (s *Shell) publish(state balancer.State) {

@@ -36,7 +36,7 @@ const RecentSeconds = 10
 
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // ended with one of failureCodes
+	Failed uint64 // calls that ended with one of failureCodes
 	codes  uint32
 }
 

@@ -128,7 +128,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 			return
 		}
 		b.attach(stateattr.ChannelOf(ccs.ResolverState))
-		b.mustPublish = b.mustPublish || !b.configured // the first state is always published
+		b.mustPublish = b.mustPublish || !b.configured // always publish the first state
 		b.configured, b.updating = true, true
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))

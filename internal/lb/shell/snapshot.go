@@ -26,7 +26,7 @@ type Snapshot struct {
 
 type ChildSnapshot struct {
 	Name      string
-	Title     string // the name that users see, or ""
+	Title     string // users see this name; may be ""
 	State     connectivity.State
 	Since     time.Time
 	LastError error // the last one, even if the child has recovered
@@ -73,7 +73,7 @@ type watch struct {
 
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // runs updateSnapshot, which follows each batch
+	s.serial.Enqueue(func() {}) // an empty event is enough to run updateSnapshot
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -113,7 +113,7 @@ func (s *Shell) updateSnapshot() {
 func (s *Shell) notifyWatcher(watched bool) {
 	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // runs flush, which follows each batch
+		s.serial.Enqueue(func() {}) // an empty event is enough to run flush
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.watchedChildren = watched
 }
 
-// Only the debug page needs this.
+// Only the debug page shows this time.
 func recordChange(since *int64, before, now connectivity.State) {
 	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

@@ -10,9 +10,9 @@ import (
 // Tree has the snapshots of a policy and of everything below it. They weren't necessarily taken at
 // the same time.
 type Tree struct {
-	*Snapshot           // nil if the policy hasn't taken one yet
-	Busy      time.Time // from Watchable.Busy
-	Below     []*Tree   // one per child in Snapshot; nil if the child's policy isn't Watchable
+	*Snapshot // nil if the policy hasn't taken one yet
+	Busy      time.Time
+	Below     []*Tree // one per child in Snapshot; nil if the child's policy isn't Watchable
 }
 
 // TreeOf returns the tree of a policy. It doesn't block, even if a policy is busy handling events.
@@ -69,7 +69,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // the current event is Close itself
+		last.Busy = time.Time{} // it's busy with Close itself
 		s.live.Retire(last)
 		s.unwatch()
 	}

@@ -14,7 +14,7 @@ const maxTargetLength = 250
 func (s *Shell) Warn(policy, message, text string, attrs ...slog.Attr) {
 	target := printable.Line(s.Options.Target.String(), maxTargetLength)
 	label := target
-	if id := s.Options.ChannelzParent; id != nil { // tells channels with the same target apart
+	if id := s.Options.ChannelzParent; id != nil { // channels to the same target have different numbers
 		label = fmt.Sprintf("%s [%v]", target, id)
 		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
 	}

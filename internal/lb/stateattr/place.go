@@ -6,8 +6,8 @@ type labelsKey struct{}
 
 type Labels struct {
 	Priority string // e.g. "p0 us-east/a, us-east/b"
-	Locality string // empty for policies above the localities
-	Service  string // the priority's cluster, or ""
+	Locality string // "" for policies above the localities
+	Service  string
 }
 
 // SetLabels returns state with the labels in its attributes. A policy does this to what it passes

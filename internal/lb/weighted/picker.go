@@ -13,7 +13,7 @@ import (
 // Picker picks children by weight, in the order of their deadlines (gRFC A34). Save hands the
 // children's positions in this order over to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler   *edf.Scheduler    // nil if there's a single child
+	scheduler   *edf.Scheduler
 	pickers     []balancer.Picker // nil if there are several children with a fixed subchannel each
 	leaves      fixedLeaves
 	size        int
@@ -120,7 +120,7 @@ func (p *Picker) Save() {
 		if p.hasPicked.Load() || p.Picks() > 0 {
 			*p.position(0) = Position{left: edf.Full}
 		}
-	case p.scheduler.Begun(): // nothing has moved before the first pick
+	case p.scheduler.Begun(): // before the first pick, nothing has moved
 		for i, left := range p.scheduler.Lefts() {
 			*p.position(i) = Position{left: left}
 		}

@@ -54,5 +54,5 @@ func randomIndex(weights []uint32, sum uint64) int {
 		}
 		remaining -= uint64(w)
 	}
-	return len(weights) - 1 // not reached
+	return len(weights) - 1 // can't happen
 }

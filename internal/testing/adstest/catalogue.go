@@ -46,7 +46,7 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 // Serve is a Script. It sends the resources that the client asks for, and sends them again when
 // they change.
 func (c *Catalogue) Serve(s *Stream) error {
-	requestedNames := make(map[string][]string) // by type URL
+	requestedNames := make(map[string][]string)
 	sent := make(map[string]proto.Message)
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	failed := make(chan error, 1)

@@ -131,7 +131,7 @@ func (s *Server) serveUDP() {
 			return
 		}
 		if response := s.respond(buffer[:n], false); response != nil {
-			_, _ = s.udp.WriteTo(response, from) // if it gets lost, clients ask again
+			_, _ = s.udp.WriteTo(response, from) // if the response gets lost, clients ask again
 		}
 	}
 }

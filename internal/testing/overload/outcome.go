@@ -20,7 +20,7 @@ type Outcome struct {
 	Diverted  int           // answered elsewhere, counted from the start of the trouble
 	InTrouble int           // lost, counted from the start of the trouble
 	Next      time.Duration // from the start of the trouble to the first answer elsewhere
-	Moves     float64       // moves per client and minute
+	Moves     float64       // moves per minute and client
 
 	world   World
 	seconds []second

@@ -21,11 +21,11 @@ type child struct {
 	failoverAt      time.Duration // when the failover timer fires, or never if it isn't pending
 	failoverTimeout time.Duration // how long the failover timer was last set to
 	timedOut        bool          // the failover timer has fired, and since then the child has only reported CONNECTING
-	upSinceFailure  bool          // READY or IDLE more recently than TRANSIENT_FAILURE
+	upSinceFailure  bool          // since its last failure
 	destroyAt       time.Duration
 	removed         bool
-	exitIdleCalled  bool // since the child's last report
-	wasReady        bool // has been READY at least once
+	exitIdleCalled  bool
+	wasReady        bool
 
 	failoverAtBefore    time.Duration // only for row p-reactivated: failoverAt when the child was deactivated
 	ignoresReResolution bool

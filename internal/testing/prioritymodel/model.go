@@ -84,7 +84,7 @@ type Model struct {
 	closed          bool
 	errors          []string
 
-	childInUse    string // the one whose picker is published
+	childInUse    string
 	published     string
 	forcePublish  bool
 	lastPublished Report

@@ -34,9 +34,9 @@ type Backend struct {
 	server     *grpc.Server   // nil while the backend is down
 	draining   []*grpc.Server // have sent GOAWAY but still have calls
 	health     *health.Server
-	code       codes.Code // all calls end with it
+	code       codes.Code
 	latency    time.Duration
-	queue      *queue        // nil unless the capacity is limited
+	queue      *queue
 	resume     chan struct{} // if calls hang, closing this lets them continue; otherwise nil
 	notServing bool
 }

@@ -20,7 +20,7 @@ import (
 type call struct {
 	start  time.Time
 	number int
-	method string // may be "" for the usual one
+	method string // "" means the default method
 
 	mu      sync.Mutex
 	address string // endpoint of the last attempt; "" while that's waiting for a pick

@@ -70,7 +70,7 @@ func (t EndpointSet) serving() []string {
 func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (identical bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c != w.channel { // it's about to be closed
+	if c != w.channel { // this channel is about to be closed
 		c.setSettled(false)
 		return false
 	}

@@ -26,11 +26,11 @@ type channel struct {
 
 	mu                 sync.Mutex
 	advancedAt         time.Time
-	update             tree // from the resolver
+	update             tree
 	previousUpdate     tree
 	model              *prioritymodel.Model
 	children           map[string]*childState
-	state              connectivity.State // last published state
+	state              connectivity.State
 	picker             balancer.Picker
 	disagreedSeconds   int // how long the policy has differed from the model
 	priorities         []string

@@ -86,7 +86,7 @@ func (w *World) endWithSurvivor() bool {
 		w.reopen() // the new channel uses the stored answer
 	}
 	w.recordEvent()
-	w.checkWhenQuiet() // also waits until all timers have fired
+	w.checkWhenQuiet() // this also waits until all timers have fired
 	w.mu.Lock()
 	known := slices.Contains(w.knownTruth.serving(), survivor)
 	w.mu.Unlock()

@@ -19,20 +19,20 @@ import (
 
 type FleetConfig struct {
 	Clients  int
-	Backends int // per priority, of which there are two
+	Backends int // in each of the two priorities
 	CallEach time.Duration
 }
 
 type Second struct {
 	Calls       []int
 	Connections []int
-	Control     int // connection attempts to the management server
+	Control     int
 	Failed      int
 }
 
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // per client
+	Cost    Cost
 }
 
 type Cost struct{ Bytes, Goroutines int }

@@ -20,14 +20,14 @@ const failuresToNotice = 5
 type judge struct {
 	w          *World
 	priorities map[string]*priorityState // the key is made of the priority's index and endpoints
-	order      []string                  // their keys, highest priority first
+	order      []string
 	byEndpoint map[string]*priorityState // nil for an endpoint in several priorities
 	calls      int
 
 	lastChange moment // when a backend or the list of priorities last changed, or a failure was last noticed
 	inUse      string // key of the priority that calls go to
 	otherKey   string // key of another priority that got the last call; "" if inUse got it
-	otherCalls int    // consecutive calls that otherKey got
+	otherCalls int    // how many calls in a row otherKey got
 	sentTo     []string
 }
 
@@ -40,12 +40,12 @@ type priorityState struct {
 	key            string
 	endpoints      []string
 	createdAt      time.Time
-	changed        moment // when any of the endpoints last changed
+	changed        moment // last change of any of the endpoints
 	failures       map[string]int
 	failedAt       map[string]time.Time // when an endpoint's failures reached failuresToNotice
 	failureNoticed moment               // when that was true for all reachable endpoints, or zero
-	failedLater    int                  // calls that failed after failureNoticed
-	refusedLater   bool                 // at least one of those with RESOURCE_EXHAUSTED
+	failedLater    int
+	refusedLater   bool // some of those calls failed with RESOURCE_EXHAUSTED
 	reported       int
 }
 
@@ -159,7 +159,7 @@ func (s *priorityState) works(w *World) bool {
 	return slices.ContainsFunc(s.endpoints, func(address string) bool {
 		c := *w.conditions[address]
 		if c.link.Refuse && !w.network.Connected(address).IsZero() {
-			c.link.Refuse = false // connections that exist still work
+			c.link.Refuse = false // existing connections still work
 		}
 		return c.works()
 	})

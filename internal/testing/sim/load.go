@@ -16,13 +16,13 @@ import (
 // channel must get over.
 type load struct {
 	w           *World
-	kind        string    // may be "first", "all" or "below"
-	capacity    []float64 // calls per second of each priority
-	rate        float64   // calls per second that we make
+	kind        string    // "first", "all" or "below"
+	capacity    []float64 // calls per second, for each priority
+	rate        float64
 	deadline    time.Duration
 	trigger     string
 	cold        bool // after being killed, backends are slow for a while
-	blind       bool // backends serve expired calls
+	blind       bool
 	ejects      bool // outlier detection ejects backends for being full
 	unavailable bool // full backends answer UNAVAILABLE
 
@@ -38,7 +38,7 @@ type load struct {
 type tally struct{ calls, good, refused, elsewhere, attempts int }
 
 const (
-	loadWarm    = 10 // seconds with few calls
+	loadWarm    = 10 // number of seconds with few calls
 	loadSettles = 20 // seconds until the channel must have found the right shares
 	loadSteady  = 30
 	// growsBack is how long it may take a share to grow back from 0.4: two seconds to get to 0.7,

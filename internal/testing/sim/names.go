@@ -21,12 +21,12 @@ import (
 type names struct {
 	mu            sync.Mutex
 	addresses     map[string][]string
-	lastAddresses [][]string // of each entry, excluding empty ones
+	lastAddresses [][]string // like addresses, but kept while a name has none
 	failing       bool
 	watchers      map[*nameResolver]bool
 	firstIndex    int
 	count         int
-	emptySince    time.Time // zero while all entries have addresses
+	emptySince    time.Time // zero if all entries have addresses
 	wasEmpty      bool      // at some point, there was an entry without addresses
 }
 

@@ -62,7 +62,7 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, waitForReady bool, r *r
 	ctx, cancel := context.WithCancel(context.Background())
 	length, patience := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.cancelMode == 2 {
-		length = 4 * time.Hour // outlasts the faults
+		length = 4 * time.Hour // longer than any fault
 	}
 	if w.pair.streamsHaveDeadline {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)

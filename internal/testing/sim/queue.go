@@ -18,7 +18,7 @@ type queue struct {
 	lifo              bool
 	blind             bool       // calls begin even if their deadline has passed
 	limit             int        // if more calls than this are waiting, we refuse them; 0 means no limit
-	code              codes.Code // returned when we refuse a call
+	code              codes.Code // returned to calls that we refuse
 
 	mu       sync.Mutex
 	waiting  []*waiter

@@ -239,7 +239,7 @@ func (w *World) newExpectation() expectation {
 	}
 	w.calls.Checks++
 	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
-		q.calls = 10 // each call takes until its deadline
+		q.calls = 10 // each of these calls takes until its deadline
 	}
 	certain := q.certain(w)
 	if certain && q.calls > 100 {

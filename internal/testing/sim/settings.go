@@ -25,7 +25,7 @@ type settings struct {
 
 	// overflow spreads calls over the READY priorities by their shares.
 	overflow bool
-	ramp     time.Duration // may be 0 for the default
+	ramp     time.Duration
 }
 
 func newSettings(r *rand.Rand) settings {

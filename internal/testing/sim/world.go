@@ -43,8 +43,8 @@ type condition struct {
 	// lastFailure is when a call last failed. lastSuccess is when a call last succeeded that was
 	// sent after lastFailure.
 	lastFailure, lastSuccess time.Time
-	inFlight                 int  // attempts that haven't ended
-	wasEjected               bool // since the channel opened
+	inFlight                 int
+	wasEjected               bool
 }
 
 func (c *condition) forgetSuccesses() { c.firstSuccess, c.laterSuccess = time.Time{}, time.Time{} }
@@ -116,7 +116,7 @@ type World struct {
 	checking             bool
 	calls                Calls
 	link                 Link
-	load                 *load  // nil before the load begins
+	load                 *load
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
 	marked               marked

@@ -18,7 +18,7 @@ const timeout = 30 * time.Second
 // Main runs the tests of a package and exits. If any goroutine of the tests hasn't ended within
 // timeout, it exits with an error. Parallel tests mostly wait, so we run up to twelve at a time.
 func Main(m *testing.M, options ...goleak.Option) {
-	_ = flag.Set("test.parallel", "12") // a flag of package testing
+	_ = flag.Set("test.parallel", "12") // this flag is defined by package testing
 	code := m.Run()
 	for deadline := time.Now().Add(timeout); code == 0; {
 		err := goleak.Find(options...) // retries for up to a second

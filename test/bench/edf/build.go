@@ -53,7 +53,7 @@ func measureTail(entries []edf.Entry, counts int) tail {
 }
 
 func tailOf(s *edf.Scheduler) tail {
-	const picks = 300_000 // per core
+	const picks = 300_000 // on each core
 	took := make([][]time.Duration, runtime.GOMAXPROCS(0))
 	for i := range took {
 		took[i] = make([]time.Duration, picks)

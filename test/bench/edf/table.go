@@ -13,7 +13,7 @@ const (
 	ourColumn   = 3
 	textbook34  = 4
 	robinColumn = 6
-	leastColumn = 9 // followed by the same in our tree
+	leastColumn = 9 // the next column has the same policy in our tree
 )
 
 type table struct {

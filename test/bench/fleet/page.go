@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// In calls per client.
+// The tables have rows for these numbers of calls per client.
 var tableRows = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls

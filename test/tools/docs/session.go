@@ -34,7 +34,7 @@ type session struct {
 	numbers *os.File
 	done    chan bool
 	exited  chan struct{}
-	err     error // valid after exited is closed
+	err     error // only valid after exited is closed
 }
 
 func start(dir, blocks string, env []string) (*session, error) {
@@ -54,7 +54,7 @@ func start(dir, blocks string, env []string) (*session, error) {
 	s := &session{blocks: blocks, numbers: numbers, done: make(chan bool, 1), exited: make(chan struct{})}
 	s.command = exec.Command("bash", "-c", driverScript, "bash", blocks)
 	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersRead
-	s.command.ExtraFiles = []*os.File{nil, linesWrite} // file descriptor 4
+	s.command.ExtraFiles = []*os.File{nil, linesWrite} // this becomes file descriptor 4
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.command.Start(); err != nil {
 		return nil, errors.Join(err, numbers.Close(), lines.Close())

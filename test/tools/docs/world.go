@@ -43,9 +43,9 @@ func newEnvironment(ctx context.Context, repository, dir string) (*environment, 
 	goEnv["GOMODCACHE"] = modules
 	goEnv["GOPROXY"] = "file://" + filepath.ToSlash(proxy) + "," + goEnv["GOPROXY"]
 	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
-	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // -modcacherw lets us remove the module cache
+	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // without -modcacherw, we couldn't remove the module cache
 	goEnv["GOBIN"] = bin
-	goEnv["GOENV"] = "off" // ignore the user's settings
+	goEnv["GOENV"] = "off" // ignores the user's settings
 	w := &environment{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
 	for name, value := range goEnv {
 		w.env = append(w.env, name+"="+value)

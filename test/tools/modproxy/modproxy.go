@@ -106,7 +106,7 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 
 type file struct {
 	dir, path string
-	content   []byte // if nil, it's on disk
+	content   []byte // nil if it's on disk
 }
 
 func (f file) Path() string { return f.path }

@@ -128,7 +128,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	return nil
 }
 
-// We continue until remaining returns 0.
+// This continues until remaining returns 0.
 func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {

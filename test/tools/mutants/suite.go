@@ -15,7 +15,7 @@ const maxTimeout = 10 * time.Minute
 type suite struct {
 	dir            string
 	flags          []string
-	limit          time.Duration // timeout, or 0 before the first run
+	limit          time.Duration // 0 before the first run
 	failsUnmutated bool          // they fail even without a mutant, so they can't detect any
 }
 

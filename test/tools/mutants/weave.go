@@ -159,7 +159,7 @@ func dispatch(mutants []*mutant) (edits []edit) {
 // A program is a set of changed files, and the test binaries built with them.
 type program struct {
 	scratch string
-	replace map[string]string // for go's -overlay flag
+	replace map[string]string
 	tests   map[*suite]string // "" if a package has no tests
 }
 
