@@ -72,10 +72,10 @@ type Bounds struct {
 	Goodput    float64       // at least this fraction of the load or the capacity, whichever is smaller, is answered
 	Recovery   time.Duration // after the trouble, calls are lost for at most this long
 	Lost       int           // at most this many calls are lost because of the trouble
-	ClientLost float64       // same as Lost, but for each client
+	ClientLost float64       // same as Lost, for each client
 	Next       time.Duration // another priority must answer within this time of the start of the trouble
 	Elsewhere  float64       // at most this fraction is answered by any priority but the first
-	Diverted   int           // same as Elsewhere, but as a number of calls
+	Diverted   int           // same as Elsewhere, as a number of calls
 	Attempts   float64       // at most this many for each call
 	Moves      float64       // at most this many moves of a client between priorities per minute
 	None       bool          // the client refuses nothing

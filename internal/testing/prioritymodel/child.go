@@ -21,7 +21,7 @@ type child struct {
 	failoverAt      time.Duration // when the failover timer fires, or never if it isn't pending
 	failoverTimeout time.Duration // how long the failover timer was last set to
 	timedOut        bool          // the failover timer has fired, and since then the child has only reported CONNECTING
-	upSinceFailure  bool          // since its last failure
+	upSinceFailure  bool          // has been READY or IDLE since its last failure
 	destroyAt       time.Duration
 	removed         bool
 	exitIdleCalled  bool
