@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// A channel does what policy/priority does with the decisions of its cores.
+// A channel acts on the decisions of its cores, like policy/priority does.
 type channel struct {
 	model      *model
 	index      int
@@ -29,7 +29,7 @@ type channel struct {
 	state  core.State
 	wanted string
 	offers bool          // the child in use is READY, so calls are offered to all READY children
-	start  time.Duration // time of the first update; negative until then
+	start  time.Duration // when the first update came; negative until then
 	closed bool
 
 	tokens  float64
@@ -66,7 +66,6 @@ func newChannel(m *model, index int) *channel {
 	return c
 }
 
-// Calls in flight still end as they would have.
 func (c *channel) close() {
 	c.closed = true
 	if c.roundRobin {

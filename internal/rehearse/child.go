@@ -36,7 +36,6 @@ type child struct {
 	resetRun   uint64
 }
 
-// A locality does round robin over its endpoints.
 type locality struct {
 	child     *child
 	name      string
@@ -44,7 +43,7 @@ type locality struct {
 	wrr       *weightedroundrobin.Core[*endpoint]
 	ready     []*endpoint
 	scheduler *edf.Scheduler
-	waits     bool // it'll publish later, as it does with many endpoints
+	waits     bool // publishes with a delay, as there are many endpoints
 }
 
 func (c *channel) newChild(name string) *child {
@@ -297,7 +296,7 @@ type endpoint struct {
 	attempts  int    // how many have failed in a row
 
 	successes, failures uint64
-	row                 int    // how many calls have failed in a row
+	row                 int    // consecutive failed calls
 	period              uint64 // incremented when a row of failures begins, or the outlier changes its state
 	rowSince            uint64
 	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service

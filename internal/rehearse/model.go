@@ -15,7 +15,7 @@ const (
 	forever   = time.Duration(math.MaxInt64)
 )
 
-// A model runs a heap of events in order of time.
+// A model runs events in order of time.
 type model struct {
 	world   World
 	now     time.Duration

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Outcome says what happened to the calls in a world.
 type Outcome struct {
 	Calls, Lost int
 	Refused     int // lost calls that the client refused because no priority takes them

@@ -77,7 +77,6 @@ func (c *channel) deliver() {
 	}
 }
 
-// update gives the policy the priorities whose sources have answered.
 func (c *channel) update() {
 	if c.start < 0 {
 		c.start = c.model.now

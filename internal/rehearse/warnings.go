@@ -33,7 +33,6 @@ func Warnings(capacity []float64, endpoints []int, rate float64, overflow bool, 
 	return list
 }
 
-// Calls formats a number of calls per second.
 func Calls(inASecond float64) string {
 	if inASecond >= 1000 {
 		return fmt.Sprintf("%.0f", inASecond)

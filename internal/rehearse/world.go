@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/share"
 )
 
-// Server is an endpoint whose workers take Service for each call.
 type Server struct {
 	Workers        int
 	Service        time.Duration
@@ -36,7 +35,6 @@ type Server struct {
 	Cold           time.Duration // when first used, it's four times slower, which fades over this time
 }
 
-// Capacity returns how many calls per second the server can answer.
 func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Seconds() }
 
 type Fault int
@@ -87,7 +85,6 @@ type Span struct{ From, To time.Duration }
 
 func (s Span) Has(t time.Duration) bool { return t >= s.From && t < s.To }
 
-// Spike is a different rate for a while.
 type Spike struct {
 	Rate float64
 	Span
@@ -134,7 +131,6 @@ func Recommended() Policy {
 	}
 }
 
-// Capacity returns how many calls per second a priority can answer.
 func (w *World) Capacity(priority int) (total float64) {
 	for _, s := range w.Priorities[priority] {
 		total += s.Capacity() / (1 + w.Costly*max(0, w.CostlyFactor-1))
@@ -151,7 +147,6 @@ func (w *World) Source(priority int) int {
 	return w.Policy.SourcePriorities[priority]
 }
 
-// Entry returns the entry of the target that a priority comes from.
 func (w *World) Entry(priority int) string {
 	if w.Entries == nil {
 		return ""

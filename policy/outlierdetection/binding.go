@@ -20,12 +20,12 @@ type subConns struct {
 
 	mu        sync.Mutex
 	unbound   map[*subConn]struct{}
-	lists     uint32 // number of times that we've built the index
+	lists     uint32
 	byAddress map[string]*endpoint
 	stale     bool               // an endpoint's addresses have changed, e.g. because of another proxy, so we need a new index
 	ambiguous map[string][]bound // addresses whose Addr isn't unique; they aren't in byAddress
 	byText    map[text][]bound   // cache of the addresses in ambiguous by their text
-	assigned  []*endpoint        // the list that the subchannels are assigned to right now
+	assigned  []*endpoint
 }
 
 // An address can't be a map key, so we use this instead.

@@ -38,7 +38,7 @@ type endpointStats struct {
 // single set of counts instead, so all that a call costs is one addition.
 type counter struct {
 	successes, failures atomic.Uint64
-	since               atomic.Uint64 // the period in which the current row of failures began, by number
+	since               atomic.Uint64 // number of the period in which the current row of failures began
 	consecutive, code   atomic.Uint32
 }
 

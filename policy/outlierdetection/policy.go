@@ -24,8 +24,8 @@ type policy struct {
 	child          *shell.Child
 	state          balancer.State
 	core           *core.Core[endpointStats]
-	bound          bool        // subchannels are already assigned to endpoints, and the core knows their connections
-	added, removed []*endpoint // how the list differs from the previous one
+	bound          bool // subchannels are already assigned to endpoints, and the core knows their connections
+	added, removed []*endpoint
 	place          stateattr.Labels
 
 	reports serial.Limit

@@ -54,7 +54,7 @@ type subConn struct {
 	endpoint atomic.Pointer[endpoint]
 
 	mu         sync.Mutex
-	run        uint32 // incremented by each connectivity change, so it identifies a connection
+	run        uint32 // identifies a connection, as each connectivity change increments it
 	state      uint8  // a connectivity.State
 	healthy    uint8  // a connectivity.State for this connection; IDLE before the first report
 	isShutdown bool
@@ -70,7 +70,7 @@ type subConn struct {
 	delivery  sync.Mutex
 	health    balancer.SubConnState
 	hasHealth bool // health belongs to the current connection
-	notified  bool // the child knows about the ejection on this connection
+	notified  bool
 
 	endsAbove bool // the parent's subchannel implements shell.Ender
 }
@@ -179,7 +179,7 @@ func (s *subConn) setEjected(now bool) {
 	s.ejected = now
 	listener, _ := s.current()
 	if listener == nil || !s.hasHealth {
-		return // healthChanged will tell the child as soon as we know the health
+		return
 	}
 	if s.notified = now; now {
 		listener(ejected)

@@ -109,9 +109,9 @@ func (p *policy) renew(i int) {
 type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // a pendingSubConn if gRPC wouldn't create one
-	index  int              // of the address in the list, or removedIndex after Shutdown; guarded by the serializer
+	index  int              // index of the address in the list, or removedIndex after Shutdown; guarded by the serializer
 	rest   serial.Timer
-	calls  *calls // on the current connection, or nil if we don't count them
+	calls  *calls // nil if the calls on this connection aren't counted
 }
 
 const removedIndex = -1

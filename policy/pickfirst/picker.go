@@ -14,7 +14,6 @@ var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 // err must not contain a status error, since that would also end calls that wait for ready.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
-// Calls wait, and the first one triggers a connection.
 type idlePicker struct {
 	policy *policy
 	asked  atomic.Bool

@@ -33,7 +33,7 @@ func (s *subchannel) open(address []resolver.Address, refusals int) {
 // a channel is closing. To the core, it looks like a subchannel in backoff. We retry indefinitely
 // (A62), and keep doing so if the next list contains the same address.
 type pendingSubConn struct {
-	balancer.SubConn // nil, as nobody calls anything but Connect and Shutdown
+	balancer.SubConn // nil, because only Connect and Shutdown are ever called
 
 	sub      *subchannel
 	address  []resolver.Address
@@ -42,7 +42,6 @@ type pendingSubConn struct {
 	rested   bool
 }
 
-// Connect tries again, unless we're still in backoff.
 func (u *pendingSubConn) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)

@@ -52,7 +52,7 @@ func (c *childShare) with(f func(s *share.Share, now time.Duration)) {
 	c.mu.Lock()
 	f(c.share, now)
 	if view := c.share.View(); view != *c.view.Load() {
-		next := view // on the heap, but only if the view has changed
+		next := view
 		c.view.Store(&next)
 	}
 	if c.history != nil {
@@ -126,7 +126,6 @@ func (c *childShare) begin(info balancer.PickInfo, endpoint *share.Endpoint, bel
 	return func(info balancer.DoneInfo) { c.end(call, info, below) }
 }
 
-// We only learn of these calls if they fail.
 func (c *childShare) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
 	return func(info balancer.DoneInfo) {
 		switch {

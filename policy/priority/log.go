@@ -30,10 +30,10 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 var failovers tally.Bound
 
 type journal struct {
-	lastChange time.Time // when a different child last came into use
+	lastChange time.Time
 	reported   reportedPriority
 
-	leftHighest   time.Time // zero while the highest priority is in use
+	leftHighest   time.Time
 	unusableSince time.Time // when the last usable priority failed, or zero
 }
 
@@ -132,7 +132,7 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 
 const reportPause = 10 * time.Second
 
-// reports is what we've logged about a share. Only events use it.
+// Only used in events.
 type reports struct {
 	depth share.Depth
 	at    [share.Tripped + 1]time.Time
@@ -171,7 +171,7 @@ type shed struct {
 	begun atomic.Bool
 	calls atomic.Int64
 
-	since time.Time // when we began to refuse calls, or zero; only used in events, like total
+	since time.Time // zero while no calls are refused; only used in events, like total
 	total int64
 }
 
@@ -215,7 +215,7 @@ func (p *policy) logOutage(ready []string) {
 		}
 		*o = outage{until: time.Now()}
 		return
-	case len(ready) == 0 || !p.shares.offers: // no priority can take calls, which has its own log message
+	case len(ready) == 0 || !p.shares.offers: // already logged as "no priority can take calls"
 		*o = outage{until: time.Now()}
 		return
 	}

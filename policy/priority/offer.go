@@ -136,7 +136,6 @@ func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.Vi
 	return result
 }
 
-// unwrapper is for a child whose share doesn't matter.
 type unwrapper struct{ balancer.Picker }
 
 func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {

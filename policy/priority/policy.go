@@ -32,9 +32,9 @@ type policy struct {
 	childState       resolver.State // resolver state that all children get, without endpoints
 	groups           map[string][]resolver.Endpoint
 
-	chosen    string // its state will be published next; may be ""
+	chosen    string // the child whose state we publish next, or ""
 	published balancer.State
-	inUse     string // its state was published last; may be ""
+	inUse     string // the child whose state we published last, or ""
 	journal   journal
 	standby   standbyLimit
 	shares    shares
@@ -165,14 +165,14 @@ func (p *policy) describe(name string) shell.PriorityChild {
 
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // nil if requests go to the ClientConn's ResolveNow
+	resolveNow func(child string, ignored bool) // nil to call the ClientConn's ResolveNow
 }
 
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]
 	switch {
-	case !ok: // it was removed, so a new answer wouldn't have anything for it
+	case !ok: // it was removed, so it has no use for a new answer
 	case r.resolveNow != nil:
 		r.resolveNow(name, config.IgnoreReresolutionRequests)
 	case !config.IgnoreReresolutionRequests:

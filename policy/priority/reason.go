@@ -64,7 +64,6 @@ func (p *policy) timedOut(child string) bool {
 }
 
 func (p *policy) isBypassed(child string) bool {
-	// Calls use a lower priority, but this child may still become READY.
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
 	}
@@ -92,7 +91,6 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), maxReasonLength) }
 
-// Since no priority can take calls, the error lists the reasons for all of them.
 type exhaustedPicker struct {
 	child   balancer.Picker
 	inUse   string
@@ -124,7 +122,6 @@ func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, err
 func (e *exhaustedPicker) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
 func (e *exhaustedPicker) failure(childErr error) error {
-	// childErr is the current error of the child in use, or nil.
 	known := *e.reasons.Load()
 	var reasons []string
 	for i, r := range known {

@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/live"
 )
 
-// childStatus is what logs and debug pages show about a child.
 type childStatus struct {
 	state          core.State
 	since          time.Time
@@ -51,7 +50,6 @@ func (p *policy) updateStatus(child string) {
 }
 
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
-	// While the child recovers, keep showing what was wrong.
 	switch state {
 	case core.TransientFailure:
 		return p.reasonOf(child).text

@@ -115,7 +115,7 @@ func (s *subConn) isTimed(every uint32) bool {
 	return left == 0
 }
 
-// AddUser implements shell.Counted. The picker never changes, so there's nobody to tell.
+// AddUser implements shell.Counted. The picker never changes.
 func (s *subConn) AddUser(shell.CountedUser) {}
 
 func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }

@@ -24,7 +24,7 @@ type endpointChild struct {
 	position weighted.Position // the child's place in the pick sequence when the last picker was replaced
 	weight   uint32            // the core adds up duplicates, but this doesn't
 	series   leaf.Series
-	outdated bool // the child hasn't accepted its current endpoint yet
+	outdated bool
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -60,7 +60,7 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	p.failures[c.Attached.series]--
 	c.Attached.series = seriesOf(state)
 	p.failures[c.Attached.series]++
-	var now time.Time // The core only needs the time if the state is READY.
+	var now time.Time
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 	}

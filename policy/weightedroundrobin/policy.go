@@ -31,7 +31,7 @@ type policy struct {
 	watched    bool
 	meter      leaf.Meter
 	picks      pickCount
-	failures   leaf.Counts                // we only need the counts of failures that have a series of their own
+	failures   leaf.Counts                // only for failures that have their own series
 	scheduled  weighted.Scheduled[*child] // only used while a debug page is watching
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
@@ -143,7 +143,6 @@ func (p *policy) updateChildren(outdated []*child) {
 	}
 }
 
-// End makes the core publish if the update has changed the state or the picker.
 func (p *policy) End() { p.core.End() }
 
 func (p *policy) Due() (deadline time.Time, due bool) { return p.core.Due() }

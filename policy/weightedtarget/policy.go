@@ -19,9 +19,8 @@ import (
 
 type policy struct {
 	*shell.Shell
-	core   core.Core
-	config *lbconfig.WeightedTarget
-	// The resolver state of an update, and its endpoints by child.
+	core     core.Core
+	config   *lbconfig.WeightedTarget
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
 	children map[string]*child // including removed ones that we still retain

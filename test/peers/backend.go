@@ -21,7 +21,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// A call returns the name of the backend's priority.
 var service = grpc.ServiceDesc{
 	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),

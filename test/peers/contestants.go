@@ -22,7 +22,6 @@ type contestant struct {
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
-// The tables compare everybody else with this one.
 const reference = "Recommended()"
 
 var contestants = []contestant{
@@ -69,7 +68,6 @@ func recommended(w *world) (grpc.ClientConnInterface, func(), error) {
 	return withClose(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
 }
 
-// grpc-go's policies get the addresses of both priorities in a single list.
 func stock(policy string) func(*world) (grpc.ClientConnInterface, func(), error) {
 	return func(w *world) (grpc.ClientConnInterface, func(), error) {
 		return withClose(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
@@ -113,7 +111,6 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// The fallback of grpc-gcp-go uses one channel per priority.
 func fallback(w *world) (grpc.ClientConnInterface, func(), error) {
 	var channels []*grpc.ClientConn
 	closeAll := func() {

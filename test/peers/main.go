@@ -23,7 +23,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// All runs write to one file. league.md is in docs.
 const resultsFile, docs = "league.csv", "../../docs"
 
 func main() {

@@ -63,7 +63,6 @@ func parse(fields []string) (record, error) {
 	return r, errors.Join(errs...)
 }
 
-// If the file doesn't exist, there are no results.
 func load(name string) ([]record, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,6 @@ func save(name string, all []record) error {
 
 type figure struct{ median, worst float64 }
 
-// The median and the worst value for each fault and contestant.
 func summary(all []record, of func(result) float64) map[[2]string]figure {
 	values := make(map[[2]string][]float64)
 	for _, r := range all {

@@ -50,11 +50,11 @@ func New() *Subscriptions {
 // Actions is what the caller must do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer // the caller must call Expired when one fires
+	Start   []Timer
 	Deliver []Resource
 	Fail    []Failure // resources without a good version
 	Kept    []Failure // resources whose update we rejected, but which still have a good version
-	Send    *Request  // may be nil; replaces any request that's still unsent (see Replacing)
+	Send    *Request  // may be nil; replaces any request that hasn't been sent yet (see Replacing)
 	Later   bool      // Send can wait, since the server is only repeating a version we've rejected
 	Renew   bool      // end the stream and open a new one; this doesn't count as a failure
 }

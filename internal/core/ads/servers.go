@@ -27,13 +27,11 @@ type serverState struct {
 	sent        Completeness
 }
 
-// Completeness says how many of the target's resources a server has sent.
 type Completeness int
 
 const (
 	// Waiting means that we're still missing at least one resource.
 	Waiting Completeness = iota
-	// HasNone means that the server doesn't have any of them.
 	HasNone
 	// HasAll means that nothing is outstanding and at least one resource is good.
 	HasAll

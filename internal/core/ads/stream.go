@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Opened is called when a new stream is open. It requests everything we're subscribed to.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.anyResponse, s.nonce, s.rejectedVersion = streamOpen, false, "", nil

@@ -71,7 +71,7 @@ func Resolve(first string, lookup func(name string) Cluster) (list []Entry, look
 type resolution struct {
 	found  map[string]*foundCluster
 	list   []Entry
-	isFull bool // set once list has the error about too many clusters
+	isFull bool
 }
 
 type foundCluster struct {
@@ -80,7 +80,6 @@ type foundCluster struct {
 	listed, walked bool
 }
 
-// path runs from the first cluster to e's parent.
 func (r *resolution) visit(e Entry, path []string) {
 	c := r.found[e.Name]
 	switch {

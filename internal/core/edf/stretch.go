@@ -23,14 +23,13 @@ func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10
 // stretch.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
-// Stretch is an immutable run of consecutive picks.
 type Stretch struct {
 	Picks  []uint32
 	Begin  uint64
 	Cyclic bool // Picks is made of whole periods and can be repeated
 }
 
-// Next computes the next stretch of roughly size picks (see FirstSize and LaterSize).
+// Next computes the next stretch of roughly size picks.
 func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {

@@ -11,7 +11,7 @@ type Action struct {
 	Mechanism
 	Whole ID // if the mechanism is part of a list, the one whose source sent that list; otherwise 0
 
-	Text    string        // for Warn, Say and Show; a single line
+	Text    string        // one line, for Warn, Say and Show
 	Kept                  // only for Keep and Confirm
 	Failure bool          // for ShowRecovered: it was a failure, not just a doubt
 	After   time.Duration // for ShowRecovered: how long the problem lasted

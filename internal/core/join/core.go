@@ -56,11 +56,9 @@ type Answer struct {
 	Names   any
 }
 
-// Kept is what we've stored for a mechanism: an answer or a list.
 type Kept struct {
-	Answer Answer
-	List   []Mechanism
-	// Confirmed is when we last knew that it was valid.
+	Answer    Answer
+	List      []Mechanism
 	Confirmed time.Time
 }
 
@@ -78,7 +76,6 @@ type Config struct {
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase tells whether a mechanism has an answer yet.
 type Phase int
 
 const (
@@ -109,7 +106,7 @@ type mechanism struct {
 
 	waits           waits
 	hush            time.Duration
-	refusalReported bool // we've told the source that the channel refused its answer
+	refusalReported bool // the source knows that the channel refused its answer
 }
 
 // Core holds the state of a channel's mechanisms. Its methods are events and return actions to
@@ -127,7 +124,7 @@ type Core struct {
 	firstWait     time.Time // until then, a channel without endpoints waits for the first mechanism that hasn't failed
 	lastTick      time.Time
 	hasSent       bool
-	changed       bool // Next has to look at the state again
+	changed       bool // there may be something for Next to send
 	lastRefused   bool // the channel refused our last update although the endpoints looked fine
 	lastAwait     Message
 	closed        bool
@@ -251,7 +248,6 @@ func (c *Core) fail(m *mechanism, reason string) {
 	c.useReadyLists()
 }
 
-// If a source fails before its first answer, we try what's stored.
 func (c *Core) useStored(m *mechanism, reason string) bool {
 	k, isStored := c.config.Kept(m.ID)
 	if !isStored {
@@ -376,7 +372,6 @@ func (c *Core) stopSource(m *mechanism) {
 	delete(c.byID, m.ID)
 }
 
-// If a mechanism was replaced by a list, the list takes its place.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {

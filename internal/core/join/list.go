@@ -33,7 +33,7 @@ func (c *Core) setList(m *mechanism, list []Mechanism) {
 	m.endAnswerWaits()
 	before := m.listed()
 	if c.buildNextList(m, list) && c.isOver(m.waits.list) {
-		m.waits.list = time.Time{} // there's a new source, so the list may wait again
+		m.waits.list = time.Time{}
 	}
 	switch {
 	case slices.Equal(m.nextList, m.list):

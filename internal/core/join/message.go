@@ -18,7 +18,7 @@ type MessageKind int
 const (
 	Nothing MessageKind = iota
 	Await               // calls are waiting for a source, and nothing has been sent yet
-	Report              // no mechanism has answered and at least one has failed, so fail calls
+	Report              // no mechanism has answered and at least one has failed
 	Send                // an update with the mechanisms in use (see Status.IsInUse), of which at least one has answered
 )
 
@@ -34,7 +34,7 @@ func (c *Core) Next() Message {
 	first := slices.IndexFunc(list, func(m *mechanism) bool { return m.Phase != Failed })
 	waits := first >= 0 && list[first].Phase == Outstanding && !c.isOver(c.firstWait)
 	switch {
-	case c.hasSent || !waits && hasPhase(list, Answered): // answers stay in use even if every source has failed
+	case c.hasSent || !waits && hasPhase(list, Answered):
 		c.hasSent = true
 		return Message{Kind: Send}
 	case !waits && hasPhase(list, Failed):

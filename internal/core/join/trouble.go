@@ -19,7 +19,7 @@ func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 			m.Failure.Confirmed = c.validUntil(m)
 		}
 		if m.LookAgain {
-			m.Failure.Confirmed = m.Answered // for a source that we poll, that's the last poll
+			m.Failure.Confirmed = m.Answered // we last polled the source then
 		}
 	}
 	m.Failure.Text = text
@@ -76,10 +76,10 @@ type Status struct {
 	Hears
 	Phase     Phase
 	Listed    bool
-	Trying    string    // what the source is waiting for; only before its first answer
-	Answer    Answer    // empty before the first answer and while a list is in use
-	Answered  time.Time // last time that the source confirmed an answer
-	Failure   Trouble   // the current failure; always set in phase Failed
+	Trying    string // only before the first answer
+	Answer    Answer // empty before the first answer and while a list is in use
+	Answered  time.Time
+	Failure   Trouble // the current failure; always set in phase Failed
 	Doubt     Trouble
 	LastError string
 	FailedAt  time.Time

@@ -21,7 +21,6 @@ const (
 	LogSaysAfter  = 2 * time.Second
 )
 
-// The end of each wait, or zero if it hasn't started.
 type waits struct {
 	// list is for a new list that isn't ready yet. We keep the previous endpoints until one of the
 	// list's mechanisms has answered and each of the rest has answered or failed. If no mechanism

@@ -45,7 +45,7 @@ type Set struct {
 	names       []Name
 	hasLiterals bool // there are also addresses that don't need a lookup, e.g. IP addresses
 
-	pendingCount int // names that are still waiting for their first result
+	pendingCount int
 	failedCount  int
 	holdIsOver   bool
 	hasAnswered  bool
@@ -86,7 +86,7 @@ func (s *Set) record(i int, n Name) (changed bool) {
 }
 
 func (n Name) equal(other Name) bool {
-	// We needn't compare Held because it never changes on its own.
+	// Held never changes on its own.
 	same := n.hasResult == other.hasResult && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }

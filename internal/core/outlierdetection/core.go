@@ -113,7 +113,6 @@ type Outcome[T any] struct {
 	States    []*Endpoint[T]
 }
 
-// Change tells the policy's child that an ejection has begun or ended.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
 	Ejected  bool
@@ -141,7 +140,7 @@ func New[T any](random func() uint32) *Core[T] { return &Core[T]{random: random}
 
 func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 
-// Endpoints returns the endpoints in the order of the list. Don't modify the slice.
+// Endpoints returns the endpoints in the order of the list. Don't modify it.
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
 // Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior"). Endpoints
@@ -153,7 +152,7 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	}
 	before := c.endpoints
 	c.config, c.endpoints, c.ejected, c.sound = config, endpoints, 0, 0
-	same := 0 // nearly all endpoints are usually where they were
+	same := 0
 	for same < min(len(before), len(endpoints)) && before[same] == endpoints[same] {
 		same++
 	}
@@ -199,7 +198,6 @@ func (c *Core[T]) Next() (next time.Time, ok bool) {
 	return c.started.Add(c.config.Interval), true
 }
 
-// Sweep ejects endpoints and ends ejections, like A50's timer.
 func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.NoOp() {
 		return

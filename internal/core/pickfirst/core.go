@@ -52,7 +52,6 @@ func (s State) String() string { return stateNames[s] }
 type Phase uint8
 
 const (
-	// PhaseIdle means that we're neither connected nor trying.
 	PhaseIdle Phase = iota
 	// PhaseConnecting is the first pass, which tries each address once, in order.
 	PhaseConnecting
@@ -119,7 +118,7 @@ type Core struct {
 	published     State
 	inPass        bool
 	requireHealth bool // only publish READY once the server says it's healthy
-	keepsFailure  bool // connected, but we still publish TRANSIENT_FAILURE until the server is healthy
+	keepsFailure  bool // READY isn't published until the server is healthy
 }
 
 type subchannel struct {
@@ -136,13 +135,12 @@ type calls uint8
 
 const (
 	callsUnknown calls = iota
-	callsCounted       // counting, but there hasn't been a response yet
+	callsCounted
 	callsAnswered
 )
 
 func (c *Core) Phase() Phase { return c.phase }
 
-// InUse returns true if calls go to address i.
 func (c *Core) InUse(i int) bool {
 	return c.phase == PhaseReady && c.published == Ready && i == int(c.next)
 }

@@ -58,8 +58,6 @@ func (c *Core) keepsCurrent(from []int) bool {
 	return false
 }
 
-// dropped has the old indexes of removed addresses that have a subchannel. c.next follows its
-// address.
 func (c *Core) replaceList(from []int) (dropped []int) {
 	old := c.subs
 	nextIndex := int(c.next)

@@ -128,7 +128,6 @@ func (c *Core) maybeReactivate(child *child) {
 	child.lifetime = active
 }
 
-// A child gets this at most once per report.
 func (c *Core) exitIdle(child *child) {
 	if child.connectivityState() == Idle && !child.exitIdleSent {
 		child.exitIdleSent = true

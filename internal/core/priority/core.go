@@ -91,7 +91,6 @@ func (c *Core) Awaited(name string) bool {
 	return ok && (child.connectivityState() == Idle || child.failoverTimerPending())
 }
 
-// FailoverTimeout returns how long the child's last failover timer was set to.
 func (c *Core) FailoverTimeout(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.failoverTimeout

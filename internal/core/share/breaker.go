@@ -12,7 +12,7 @@ const (
 	leastOthers   = 10               // so many calls must go elsewhere before we probe again, per second of back-off
 	mostOthers    = 50
 	longRow       = 10
-	shortRow      = 5 // enough if the errors are at least rowSpan apart
+	shortRow      = 5 // enough if the row lasts for rowSpan
 	rowSpan       = time.Second
 	hangingCalls  = 2
 	lastHanging   = 3 // for the last priority, where we refuse calls instead
@@ -22,7 +22,7 @@ const (
 
 type breaker struct {
 	backOff   time.Duration
-	elsewhere int // calls that went to another priority since the last probe
+	elsewhere int
 	probes    int
 }
 
@@ -142,7 +142,7 @@ type silence struct {
 	waiting int // calls since the last answer, even those that have expired
 	since   time.Duration
 	endless bool
-	noticed bool // it's been long enough that calls go elsewhere
+	noticed bool // calls go elsewhere because of it
 }
 
 func (s *silence) begin(now time.Duration, endless bool) (number uint32) {
@@ -174,7 +174,7 @@ func (s *silence) lasts(now time.Duration, usual latency) bool {
 // answer.
 type streams struct {
 	open  int
-	since time.Duration // no stream has failed or was cancelled since then
+	since time.Duration // since then, none has failed or was cancelled
 }
 
 func (s *streams) begin(now time.Duration) {

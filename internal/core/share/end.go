@@ -18,7 +18,6 @@ func (r Result) good() bool { return r == Good || r == Partial }
 
 func (r Result) full() bool { return r == Refused || r == Unavailable || r == Expired }
 
-// Blame says what the end of a call means for its endpoint.
 type Blame uint8
 
 const (

@@ -10,7 +10,7 @@ const (
 	forgotten    = time.Minute // a method that isn't called for this long may be replaced
 	leastBudget  = time.Second
 	budgetFactor = 20          // a call may take this many times the usual latency
-	longestCall  = time.Second // any method that takes longer is a stream
+	longestCall  = time.Second // any method whose calls usually take longer is a stream
 )
 
 // methods learns the usual latency of all calls combined. It also learns that of each method that's

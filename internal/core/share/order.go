@@ -1,6 +1,5 @@
 package share
 
-// Standing is what other priorities and the log need to know about a share.
 type Standing struct {
 	Depth  Depth
 	Wanted bool // we need another priority, because this is the last READY one and it can't carry all of its calls

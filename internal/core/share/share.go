@@ -34,8 +34,8 @@ const (
 	lastShare = 0.4                    // the last READY priority never goes below this
 	decrease  = 0.7                    // a cut leaves this much of the share
 	increase  = 0.02                   // the share grows this much per second above the threshold
-	window    = time.Second            // we judge answers together for at least this long
-	enough    = 16                     // a window has at least this many answers
+	window    = time.Second            // we judge answers together in windows of at least this length
+	enough    = 16                     // and at least this many answers
 	stale     = 5 * time.Second        // after this long without answers, the window starts over with the next one
 	filling   = 1. / 4                 // an answer that takes this fraction of its budget is a sign of a queue
 	late      = 0.4                    // an answer is late if it takes this fraction of its budget
@@ -47,7 +47,7 @@ const (
 	gone      = time.Second            // if connections come back sooner, they aren't cold
 )
 
-// The time that slow start takes to get to a share of 1.
+// Slow start takes this long to get to a share of 1.
 const defaultRamp = 8 * time.Second
 
 // Share is the share of a priority in one channel. It has no lock, so callers need one. In its
@@ -63,12 +63,12 @@ type Share struct {
 	cause     Cause
 	doubling  time.Duration
 
-	epoch     uint32 // number of the last cut; we ignore calls that began before it
+	epoch     uint32 // number of the last cut; calls from before it don't count
 	cutAt     time.Duration
 	grownAt   time.Duration
 	lastCall  time.Duration
 	goodAt    time.Duration
-	answerAt  time.Duration // time of the last answer that we counted
+	answerAt  time.Duration
 	recent    time.Duration
 	answers   tally
 	breaker   breaker
@@ -102,9 +102,9 @@ type Cause uint8
 
 const (
 	Nothing Cause = iota
-	Full          // too many answers were refused, expired or UNAVAILABLE
+	Full          // too many calls were refused, expired or UNAVAILABLE
 	Slow
-	Hanging   // there was no answer for a whole deadline
+	Hanging   // no answer for a whole deadline
 	Broken    // there were many errors in a row
 	Returning // its connections came back, and it may be cold
 )
@@ -202,7 +202,6 @@ const (
 // Stamp remembers after which cut and in which row of errors a call began.
 type Stamp struct{ epoch, row uint32 }
 
-// Untimed returns a call of which we only know when it began.
 func Untimed(s Stamp) Call { return Call{stamp: s} }
 
 // Begin is called for each timed call that the priority takes. budget is the time until its

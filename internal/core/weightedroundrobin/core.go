@@ -40,7 +40,7 @@ type Child[T any] struct {
 	key                    Key
 	weight, previousWeight uint32        // in the current and the previous update; at least 1
 	readySince             time.Duration // measured from Core.epoch
-	lastUpdate             uint32        // number of the last update that it was in
+	lastUpdate             uint32
 	state                  State
 }
 
@@ -60,7 +60,7 @@ type Core[T any] struct {
 	previous    []*Child[T]
 	count       [states]int
 	sum         uint64
-	reweighted  int       // how many children got another weight in this update
+	reweighted  int       // number of children with a new weight in this update
 	errorChild  *Child[T] // if all children have failed, calls get this one's error (see Failed)
 	updateCount uint32
 	epoch       time.Time // first time that any child was READY
@@ -79,7 +79,7 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updateCount++
 	c.outdated = c.outdated || config != c.config
 	c.config = config
-	// The caller may still be using the old slice, so we need a new one.
+	// The caller may still be using the old slice.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 	c.sum, c.reweighted = 0, 0
 }

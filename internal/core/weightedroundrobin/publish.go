@@ -28,7 +28,6 @@ type publication struct {
 // picker.
 func (c *Core[T]) End() { c.publishNow = c.outdated || c.published != Ready }
 
-// Outdated requests a new picker. PickerInterval may delay it.
 func (c *Core[T]) Outdated() { c.outdated = true }
 
 // Due reports whether we need to publish, and when. The zero time means right away.

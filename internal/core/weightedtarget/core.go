@@ -38,11 +38,10 @@ const (
 	Create Kind = iota // an Update always follows
 	Update
 	Retain // send the child no calls, and call RetentionEnded after the time After
-	Return // the child is back in use, so stop its timer
+	Return
 	Destroy
 )
 
-// Core is the state of one policy. The zero value is ready to use.
 type Core struct {
 	children    map[string]*child
 	published   State
@@ -53,7 +52,7 @@ type child struct {
 	state        State // may be older than the last report (see Report)
 	refused      bool  // it refused its last update and hasn't reported since
 	retained     bool  // not configured anymore, but we still keep it
-	wakeReturned bool  // Wake has returned it since its last report
+	wakeReturned bool  // returned by Wake since its last report
 }
 
 func (ch *child) effectiveState() State {

@@ -38,7 +38,7 @@ type Scheduler struct {
 	mu        sync.Mutex
 	seq       core.Sequence
 	start     core.Position
-	following *block // next after current, if it's been computed already
+	following *block
 }
 
 // New returns a scheduler for the entries. It doesn't keep the slice. The first block isn't

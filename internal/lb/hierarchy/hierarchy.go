@@ -20,7 +20,6 @@ type path struct {
 	below atomic.Pointer[below]
 }
 
-// below has an endpoint's attributes after the first element of its path was removed.
 type below struct {
 	of, attributes *attributes.Attributes
 	path           path
@@ -82,7 +81,6 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return groups
 }
 
-// We only need to copy the endpoints if the group isn't empty.
 func appendGroup(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
 	switch before, exists := groups[child]; {
 	case exists:

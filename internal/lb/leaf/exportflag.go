@@ -20,7 +20,6 @@ var exportFlags struct {
 	byRecorder map[estats.MetricsRecorder]*exportFlag
 }
 
-// The caller must release the flag with releaseExportFlag.
 func acquireExportFlag(r estats.MetricsRecorder) *exportFlag {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &exportFlag{}
@@ -47,7 +46,6 @@ func releaseExportFlag(r estats.MetricsRecorder, a *exportFlag) {
 	}
 }
 
-// Holds reports whether the channel with recorder r has an open meter.
 func Holds(r estats.MetricsRecorder) bool {
 	exportFlags.mu.Lock()
 	defer exportFlags.mu.Unlock()

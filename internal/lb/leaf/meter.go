@@ -34,7 +34,6 @@ var (
 
 type labels struct{ target, priority, locality string }
 
-// Counts is the number of endpoints in each series of the metric.
 type Counts [6]int64
 
 // Series is what the metric shows for an endpoint: its state and, for TRANSIENT_FAILURE, the
@@ -60,7 +59,6 @@ var series = [...]struct{ state, failure string }{
 	Ejected:    {connectivity.TransientFailure.String(), "ejected"},
 }
 
-// SeriesOf returns the series of an endpoint. If it's in TRANSIENT_FAILURE, err may say why.
 func SeriesOf(state connectivity.State, err error) Series {
 	switch state {
 	case connectivity.Ready:
@@ -154,7 +152,6 @@ func (m *Meter) SetLabels(given stateattr.Labels) {
 	m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(m, endpointsMetric) })
 }
 
-// Set sets the current counts. It must run on the policy's serializer.
 func (m *Meter) Set(current Counts) {
 	if current == m.added {
 		return
@@ -187,7 +184,7 @@ func (m *Meter) Counts() bool {
 	return m.exported != nil && m.exported.Load()
 }
 
-// The caller holds mu, and must call the result after releasing it.
+// The caller holds mu, and calls the result after it has released mu.
 func (m *Meter) takePicks() func() {
 	if m.exported == nil || !m.exported.Load() {
 		return func() {}

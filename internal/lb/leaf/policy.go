@@ -111,7 +111,6 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
-// Describe shows the endpoints instead of the child.
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = shell.EndpointPolicy{Name: p.childName}
 	s.Children = p.endpoints.snapshots()
@@ -186,7 +185,6 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
-// Failure returns the error of the child's picker. If there's none, it tries the endpoints.
 func (p *picker) Failure() error {
 	if err := shell.FailureOf(p.child); err != nil {
 		return err
@@ -244,7 +242,6 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// conns has one subchannel per address of the endpoint.
 func stateOf(conns []*subConn) (state connectivity.State, err error) {
 	state, failed := connectivity.Idle, 0
 	for _, s := range conns {

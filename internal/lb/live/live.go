@@ -13,16 +13,14 @@ import (
 
 const (
 	maxEvents     = 100
-	maxIdle       = 100       // maximum number of idle channels that we record
-	idleRetention = time.Hour // channels that are idle for longer are discarded
+	maxIdle       = 100 // maximum number of idle channels that we record
+	idleRetention = time.Hour
 )
 
 var enabled atomic.Bool
 
-// Enable enables recording for channels created from now on.
 func Enable() { enabled.Store(true) }
 
-// Disable undoes Enable, for tests. Channels that exist aren't affected.
 func Disable() { enabled.Store(false) }
 
 func Enabled() bool { return enabled.Load() }
@@ -57,7 +55,7 @@ type Channel struct {
 	mu      sync.Mutex
 	events  []Event
 	sources func() []Source // nil after Stop, or if the resolver is from another module
-	last    []Source        // what sources returned at Stop, minus the current errors
+	last    []Source        // without current errors
 	root    any
 	owner   any // gRPC's channelz record of the channel
 	tree    any // the last snapshot, if the root policy was closed
@@ -92,7 +90,6 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note adds an event, dropping the oldest if there are more than maxEvents.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -125,7 +122,6 @@ func (c *Channel) isClosed(owner any) bool {
 	return !c.closed.IsZero() && c.owner == owner
 }
 
-// Retire records that the root policy was closed. tree is its last snapshot.
 func (c *Channel) Retire(tree any) {
 	if c == nil {
 		return

@@ -93,7 +93,6 @@ type Slot struct {
 	latest func()
 }
 
-// Enqueue is like Serializer.Enqueue, for the events of this slot.
 func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	slot.mu.Lock()
 	isQueued := slot.latest != nil
@@ -176,7 +175,7 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// An empty queue keeps its slice if the capacity isn't larger than this.
+// When the queue is empty, we keep its slice unless it's larger than this.
 const maxIdleCapacity = 8
 
 // If next isn't nil, the caller must drain it too.

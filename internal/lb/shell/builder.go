@@ -20,7 +20,6 @@ type Spec[C any] struct {
 	New     func(*Shell) Policy[C]
 }
 
-// Builder returns a builder with the given name. It is safe for concurrent use.
 func (spec Spec[C]) Builder(name string) balancer.Builder { return &builder[C]{name, spec} }
 
 type builder[C any] struct {

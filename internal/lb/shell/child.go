@@ -30,7 +30,7 @@ type Child struct {
 	firstInstance    Instance
 
 	state       balancer.State
-	since       int64 // when the connectivity state last changed, as Unix nanoseconds, or 0
+	since       int64 // Unix nanoseconds; 0 until the connectivity state has changed
 	refused     bool
 	lastError   error
 	lastFailure *failureRecord
@@ -54,7 +54,6 @@ type Handlers struct {
 	ResolveNow func(name string)
 }
 
-// NewChild returns a child without a policy. The first Update builds that.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
@@ -81,7 +80,6 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists returns true once the first Update has built a policy.
 func (c *Child) Exists() bool { return c.current != nil }
 
 // State returns the last reported state, or CONNECTING if there's none yet.
@@ -104,7 +102,7 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	err := c.update(policy, state)
 	if err == nil {
 		if wasRefused {
-			c.recordError(c.state) // it isn't refusing anymore, so go back to the error of its last report
+			c.recordError(c.state) // the child isn't refusing anymore, so its last report counts again
 		}
 		if wasRefused && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
@@ -238,7 +236,6 @@ func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.timers[timer].Start(&c.shell.serial, after, fired)
 }
 
-// TimerEnds returns when a timer of the child will fire, and whether it's running.
 func (c *Child) TimerEnds(timer int) (at time.Time, isRunning bool) {
 	return c.timerEnds[timer], c.timers[timer].Runs()
 }
@@ -253,7 +250,6 @@ func (c *Child) ResolverError(err error) {
 	}
 }
 
-// ExitIdle makes the pending policy connect, or the current one if there's none pending.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()

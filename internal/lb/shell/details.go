@@ -21,8 +21,7 @@ type Priority struct {
 	// Backoff is the longest time between two attempts to connect to an endpoint, including jitter.
 	// It's 0 if we don't know.
 	Backoff time.Duration
-	// Unused lists the titles of priorities that haven't been needed so far, in order.
-	Unused []string
+	Unused  []string
 }
 
 type PriorityChild struct {
@@ -38,7 +37,7 @@ type PriorityChild struct {
 	// Failover is when the child will count as failed, and Deactivation is when it'll be closed.
 	// They are zero if the timer isn't running.
 	Failover, Deactivation time.Time
-	Standby                bool // the child is only connected in case a higher priority fails
+	Standby                bool
 	// Share returns the child's current share, and can be called at any time. It's nil without
 	// overflow.
 	Share func() Share
@@ -92,5 +91,5 @@ type EndpointPolicy struct{ Name string }
 type Endpoint struct {
 	Addresses []resolver.Address
 	Weight    uint32  // configured weight, i.e. without slow start
-	Record    *Record // counts calls while the policy is watched, and goes on after the snapshot
+	Record    *Record // keeps counting after the snapshot while the policy is watched
 }

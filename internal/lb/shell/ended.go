@@ -34,7 +34,6 @@ type Judged struct {
 
 func (j *Judged) Error() string { return fmt.Sprint(j.Real) }
 
-// Judge replaces info by what outlier detection should see.
 func Judge(info *balancer.DoneInfo) {
 	if j, ok := info.Err.(*Judged); ok { //nolint:errorlint // never wrapped
 		info.Err, info.BytesReceived = j.Seen, info.BytesReceived && !j.Nothing

@@ -36,7 +36,6 @@ func firstUnassigned(endpoints []resolver.Endpoint, known func(child string) boo
 	return ""
 }
 
-// LogOnce logs a warning if *logged is false, and then sets it.
 func (s *Shell) LogOnce(logged *bool, format string, args ...any) {
 	if !*logged {
 		*logged = true
@@ -44,7 +43,6 @@ func (s *Shell) LogOnce(logged *bool, format string, args ...any) {
 	}
 }
 
-// WithOnlyEndpoints returns a copy of state with nothing but the given endpoints.
 func WithOnlyEndpoints(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
 	state.Endpoints, state.Addresses = endpoints, nil
 	return state

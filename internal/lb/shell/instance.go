@@ -32,13 +32,13 @@ type Instance struct {
 	owner       Owner
 	lb          balancer.Balancer
 	state       balancer.State
-	since       int64 // when the connectivity state last changed, as Unix nanoseconds, or 0
+	since       int64 // Unix nanoseconds; 0 until the connectivity state has changed
 	lastFailure *failureRecord
 
 	mu              sync.Mutex
 	recordsSubConns bool // record subchannels in subConns, since the policy's Close may leave some open
 	closed          bool
-	handling        bool // set while handleReports runs; only used in events
+	handling        bool // only used in events
 	queued          int32
 	lastReport      *report // the newest in the queue, or nil; its next is the oldest
 	subConns        map[balancer.SubConn]struct{}
@@ -52,7 +52,6 @@ type report struct {
 // When 10,000 endpoints connect, they send 30,000 reports, so it's worth reusing them.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// Build builds the child policy. It returns false if the builder returns nil.
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	_, ownsSubConns := builder.(OwnsSubConns)
 	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
@@ -107,7 +106,6 @@ func (i *Instance) queueReport(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// An update may have handled the report before this runs.
 type reportEvent Instance
 
 func (t *reportEvent) Run() { (*Instance)(t).handleReport() }
@@ -167,7 +165,6 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn records the subchannel if the policy's Close may leave it open.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed

@@ -27,7 +27,7 @@ const (
 // A call that ends just as we reuse a slot for a new interval may be missed.
 
 type slot struct {
-	number        atomic.Int64 // which two-second interval it is, counting from the Unix epoch
+	number        atomic.Int64 // number of the two-second interval since the Unix epoch
 	ended, failed atomic.Uint32
 	codes         atomic.Uint32 // bit n is set if any call failed with status code n
 }
@@ -46,7 +46,6 @@ func (r *Recent) Add(other Recent) {
 	r.codes |= other.codes
 }
 
-// Codes returns the status codes of failed calls in numerical order.
 func (r Recent) Codes() (all []codes.Code) {
 	for remaining := r.codes; remaining != 0; remaining &= remaining - 1 {
 		all = append(all, codes.Code(bits.TrailingZeros32(remaining))) //nolint:gosec // at most 15

@@ -19,7 +19,6 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v
 
 func (r *Refusal) Unwrap() error { return r.err }
 
-// AllFailed is the error of calls if all endpoints of a policy have failed.
 type AllFailed struct {
 	Endpoints int
 	Example   error
@@ -42,7 +41,7 @@ func (a *AllFailed) Unwrap() error { return a.Example }
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	subject := s.name + ": " + child
 	refusal = &Refusal{subject, Plain(err)}
-	if s.updating { // outside an update, there's nobody to return the error to
+	if s.updating { // outside of updates, there's nobody to return the error to
 		s.Refuse(refusal)
 	}
 	isSpecific := !errors.Is(err, balancer.ErrBadResolverState)

@@ -2,7 +2,6 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// The builder gets the name under which it'll be registered.
 var builders = make(map[string]func(name string) balancer.Builder)
 
 // Register registers a policy under its own name. Call it from an init function.

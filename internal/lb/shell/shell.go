@@ -38,7 +38,6 @@ var Logger = grpclog.Component("understudy")
 // Policy is what a policy with a Shell implements. We only call it in events, and not after Close.
 // C is the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
-	// Begin applies a configuration and a resolver state, and updates the children.
 	Begin(config *C, state resolver.State)
 	// End ends the update. By then, everything that children reported during Begin has been
 	// handled.
@@ -59,7 +58,6 @@ type Scheduled interface {
 	Due() (when time.Time, due bool)
 }
 
-// Settler is for policies that have something to do after each batch of events.
 type Settler interface {
 	// Settled is called after each batch of events. The last call is after Close, with closed set.
 	Settled(closed bool)
@@ -93,7 +91,7 @@ type Shell struct {
 	mustPublish   bool
 	hadUnassigned bool // some endpoints of the last update didn't belong to any child
 	refusals      refusals
-	removed       []*Instance // removed children; calls may still use them, so the next flush closes them
+	removed       []*Instance // calls may still use these, so the next flush closes them
 
 	published  balancer.State
 	stateSince time.Time
@@ -103,9 +101,9 @@ type Shell struct {
 	channel        *stateattr.Channel
 	records        serial.Records
 	parentInstance *Instance     // the Instance that contains this policy, or nil if the parent has no Shell
-	isLastAction   bool          // there's nothing left to do in this batch after the next publication
+	isLastAction   bool          // after the next publication, this batch has nothing left to do
 	live           *live.Channel // nil if there's no debug page
-	unwatch        func()        // stops watching this policy; only for the topmost policy of a channel
+	unwatch        func()        // only set for the topmost policy of a channel
 	watch
 }
 
@@ -197,7 +195,6 @@ func (s *Shell) ExitIdle() {
 	})
 }
 
-// BackoffResetter is for policies that can end the backoff of their subchannels.
 type BackoffResetter interface {
 	// ResetBackoff ends backoffs that have lasted at least that long. Like ExitIdle, it must not
 	// block.
@@ -215,7 +212,6 @@ func (s *Shell) ResetBackoff(atLeast time.Duration) {
 	})
 }
 
-// Close closes all children. Nothing is published after that.
 func (s *Shell) Close() {
 	s.serial.Do(func() {
 		if s.closed {

@@ -32,8 +32,7 @@ type ChildSnapshot struct {
 	LastError error // the last one, even if the child has recovered
 	FailedAt  time.Time
 	Details   any
-	// Below is the child's policy, or nil if it's not Watchable.
-	Below Watchable
+	Below     Watchable
 }
 
 type Watchable interface {
@@ -52,7 +51,6 @@ type Describer interface {
 }
 
 type Watcher interface {
-	// Watched is called when watching starts (on is true) and when it stops.
 	Watched(on bool)
 }
 
@@ -63,7 +61,7 @@ const snapshotInterval = 10 * time.Microsecond
 type watch struct {
 	watchers   atomic.Int64
 	snapshot   atomic.Pointer[Snapshot]
-	batchStart atomic.Int64 // start of the current batch of events, as Unix nanoseconds, or 0
+	batchStart atomic.Int64 // Unix nanoseconds; 0 if no event is running
 
 	// only used in events
 	watchedChildren map[Watchable]func()

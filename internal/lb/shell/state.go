@@ -53,7 +53,6 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// ErrEjected is part of the error of an endpoint that outlier detection has ejected.
 var ErrEjected = errors.New("the endpoint is ejected because calls to it failed")
 
 // Plain strips the status from err, if it has one. When a picker returns a status, gRPC also fails

@@ -10,9 +10,9 @@ import (
 // Tree has the snapshots of a policy and of everything below it. They weren't necessarily taken at
 // the same time.
 type Tree struct {
-	*Snapshot // nil if the policy hasn't taken one yet
-	Busy      time.Time
-	Below     []*Tree // one per child in Snapshot; nil if the child's policy isn't Watchable
+	*Snapshot
+	Busy  time.Time
+	Below []*Tree // one per child in Snapshot; nil if the child's policy isn't Watchable
 }
 
 // TreeOf returns the tree of a policy. It doesn't block, even if a policy is busy handling events.
@@ -43,7 +43,6 @@ func (s *Shell) begin() {
 	}
 }
 
-// The debug page lists only the topmost policy of a channel.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.Enabled() || s.live != nil {
 		return

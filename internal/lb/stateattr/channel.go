@@ -20,8 +20,7 @@ type Channel struct {
 	// Names maps the children of the priority policy to their titles, e.g. "us-east/a, us-east/b".
 	// Titles come from a source, so they can be empty, long, contain any characters, and occur more
 	// than once.
-	Names map[string]string
-	// Services has the cluster of each child of the priority policy.
+	Names    map[string]string
 	Services map[string]string
 	// Failures says why children of the priority policy have no endpoints, as far as the source
 	// knows.
@@ -37,8 +36,7 @@ type Channel struct {
 	// MaxBackoff is the longest backoff between connection attempts if the program has set that,
 	// otherwise 0.
 	MaxBackoff time.Duration
-	// Live is the *live.Channel for the debug page, or nil.
-	Live any
+	Live       any
 }
 
 func SetChannel(state resolver.State, channel *Channel) resolver.State {

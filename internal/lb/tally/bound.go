@@ -11,7 +11,6 @@ const (
 	maxLength = 500
 )
 
-// Other replaces labels that we don't count separately.
 const Other = "other"
 
 // Labels are the labels of a series apart from the target. "" means that a label isn't set.

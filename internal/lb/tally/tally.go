@@ -12,7 +12,6 @@ type Board[L comparable, V Value[V]] struct {
 	sums map[L]V
 }
 
-// Value is a type with addition whose zero value is the empty sum.
 type Value[V any] interface {
 	comparable
 	Plus(V) V

@@ -78,7 +78,6 @@ func (p *Picker) Counts() []uint64 {
 	return []uint64{p.Picks()}
 }
 
-// PicksOf returns a picker's number of picks, or 0 if it doesn't count them.
 func PicksOf(picker balancer.Picker) uint64 {
 	if p, ok := picker.(interface{ Picks() uint64 }); ok {
 		return p.Picks()
@@ -98,7 +97,6 @@ func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 
 func (c *Counting) Picks() uint64 { return c.picks.Load() }
 
-// Failure returns the first error that a child's picker reports, or nil (see shell.FailureOf).
 func (p *Picker) Failure() error {
 	for _, picker := range p.pickers {
 		if f, ok := picker.(interface{ Failure() error }); ok && f.Failure() != nil {

@@ -26,7 +26,6 @@ type Server struct {
 	streams atomic.Int64
 }
 
-// Serve starts a server on listener. The caller must call Stop.
 func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Server {
 	s := &Server{script: script, grpc: grpc.NewServer(opts...)}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)

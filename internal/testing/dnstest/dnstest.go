@@ -40,7 +40,6 @@ type Answer struct {
 	Silent    bool
 }
 
-// Start starts a server. The caller must call Stop.
 func Start() *Server {
 	for {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +113,6 @@ func (s *Server) Asked(name, kind string) int {
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits for the question to be asked n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,6 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate makes UpdateState call f with each state.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +81,6 @@ func (c *ClientConn) SubConns() []*SubConn {
 	return slices.Clone(c.subConns)
 }
 
-// Forget drops all published states except the last, to free their memory.
 func (c *ClientConn) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +150,6 @@ func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 // Target panics. It's deprecated, so policies must get the target from BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
-// MetricsRecorder returns Recorder, or a recorder that discards metrics if that's nil.
 func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
 	if c.Recorder != nil {
 		return c.Recorder

@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// JSON returns the loadBalancingConfig for a configuration of understudy_priority.
 func JSON(config any) string {
 	text, err := json.Marshal([]map[string]any{{"understudy_priority": config}})
 	if err != nil {

@@ -36,7 +36,7 @@ import (
 type Target interface {
 	Update(config core.Config, endpoints []string)
 	Begin(endpoint string)
-	// End ends the oldest call of the endpoint. result is ok or failed.
+	// End ends the endpoint's oldest call. result is ok or failed.
 	End(endpoint, result string)
 	// Connect changes the connection of the endpoint. event is connect, disconnect or refuse.
 	Connect(endpoint, event string)

@@ -15,7 +15,7 @@ type Outcome struct {
 	Elsewhere         int // answered by any priority but the first
 	Attempts          int
 
-	Goodput   float64       // as a fraction of load or capacity, whichever is smaller
+	Goodput   float64       // fraction of the load or the capacity, whichever is smaller
 	Recovery  time.Duration // measured from the end of the trouble; negative if it never ends
 	Diverted  int           // answered elsewhere, counted from the start of the trouble
 	InTrouble int           // lost, counted from the start of the trouble
@@ -114,7 +114,6 @@ func (o *Outcome) recovery() time.Duration {
 	return -1
 }
 
-// Missed lists the bounds that the outcome doesn't keep.
 func (o Outcome) Missed() (missed []string) {
 	want := o.world.Want
 	check := func(bounded, kept bool, format string, args ...any) {

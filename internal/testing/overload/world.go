@@ -38,7 +38,6 @@ type Span struct{ From, To time.Duration }
 
 func (s Span) Has(t time.Duration) bool { return rehearse.Span(s).Has(t) }
 
-// Spike is a different load for a while.
 type Spike struct {
 	Load float64
 	Span
@@ -92,7 +91,6 @@ func (w World) played() rehearse.World {
 	}
 }
 
-// entries makes each priority an entry of the target, with its own source.
 func (w World) entries() (list []string) {
 	for p := range w.Priorities {
 		list = append(list, fmt.Sprint(p))

@@ -18,7 +18,7 @@ type child struct {
 	revision  int
 	lastError string
 
-	failoverAt      time.Duration // when the failover timer fires, or never if it isn't pending
+	failoverAt      time.Duration
 	failoverTimeout time.Duration // how long the failover timer was last set to
 	timedOut        bool          // the failover timer has fired, and since then the child has only reported CONNECTING
 	upSinceFailure  bool          // has been READY or IDLE since its last failure
@@ -120,7 +120,6 @@ func (c *child) expire() {
 	}
 }
 
-// wake calls ExitIdle of an IDLE child, at most once per report.
 func (c *child) wake() {
 	if c.connectivityState() == Idle && !c.exitIdleCalled {
 		c.exitIdleCalled = true

@@ -64,7 +64,7 @@ type Event struct {
 }
 
 type Model struct {
-	// Rows says in which rows of docs/differences.md the model behaves like gRPC-Go.
+	// Rows are the rows of docs/differences.md that are turned on.
 	Rows  map[string]bool
 	React func(child string) Reaction
 	Log   func(Event)

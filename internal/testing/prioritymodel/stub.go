@@ -10,7 +10,7 @@ type Stub struct {
 	ID                         string
 	Version, ExitIdles, Errors int
 	Closed                     bool
-	Handled                    Report // the last report that the model has handled
+	Handled                    Report
 	LastReport                 Report // the model may not have handled it yet
 }
 

@@ -44,7 +44,6 @@ func (m *Model) EndUpdate() []string {
 }
 
 func (m *Model) updateChildren(update, remove bool) {
-	// With update, this updates the configured ones. With remove, it removes the rest.
 	for _, name := range m.names() {
 		c := m.children[name]
 		config, configured := m.config.Children[name]
@@ -111,7 +110,6 @@ func (c *child) Update() {
 }
 
 func (c *child) updateFailed(err string) {
-	// The states that the child reported during the update have been handled already.
 	m := c.model
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
 	c.policies.Refused(err)

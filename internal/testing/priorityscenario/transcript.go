@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Event is a directive of a scenario with the lines below it.
 type Event struct{ Line, Input string }
 
 // A56Events returns random events. They only use what's in A56, so our own options aren't set, and

@@ -24,7 +24,6 @@ const (
 	streamMethod = "/sim.Backend/Stay"
 )
 
-// Backend is a gRPC server at one address of the simulated network.
 type Backend struct {
 	Address string
 	network *Network
@@ -81,7 +80,6 @@ func (b *Backend) setHealth() {
 	b.health.SetServingStatus("", serving)
 }
 
-// Down stops the backend, resets all connections and refuses new ones.
 func (b *Backend) Down() {
 	b.mu.Lock()
 	server, draining := b.server, b.draining

@@ -22,7 +22,7 @@ type channel struct {
 	w  *World
 	id int
 
-	reportMu sync.Mutex // held while the model and the policy handle a child's report
+	reportMu sync.Mutex
 
 	mu                 sync.Mutex
 	advancedAt         time.Time
@@ -32,7 +32,7 @@ type channel struct {
 	children           map[string]*childState
 	state              connectivity.State
 	picker             balancer.Picker
-	disagreedSeconds   int // how long the policy has differed from the model
+	disagreedSeconds   int // seconds for which the policy has differed from the model
 	priorities         []string
 	previousPriorities []string
 	updatedAt          time.Time
@@ -50,7 +50,7 @@ type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
 	changedAt  time.Time
-	readySince time.Time // or, if it isn't READY, since when that's the case
+	readySince time.Time // if it isn't READY, when it last was
 	reportedAt time.Time
 	closed     bool // the child was closed, or its policy replaced, since its last report
 }

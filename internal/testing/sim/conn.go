@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// window is how many bytes a connection buffers in each direction before writers block.
 const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
@@ -35,7 +34,6 @@ func (c *conn) setLink(link Link) {
 }
 
 func (c *conn) reset(tellClient bool) {
-	// With tellClient, the client's end of the connection breaks as well.
 	c.toHost.breakReader(errReset)
 	c.toClient.breakWriter(errReset)
 	if tellClient {

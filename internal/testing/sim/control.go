@@ -193,7 +193,6 @@ func (c *control) isUnderTest(name string) bool {
 }
 
 func (c *control) resource(url, name string, truth EndpointSet, invalid bool) proto.Message {
-	// With invalid, the priorities of the cluster under test have a gap.
 	if url == clustersURL {
 		for _, found := range clusters(truth, false) {
 			if found.GetName() == name {

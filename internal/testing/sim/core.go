@@ -99,7 +99,6 @@ func (w *World) endWithSurvivor() bool {
 }
 
 func (w *World) healCallFaults(address string) {
-	// Without outlier detection, the channel has no way to notice that they fail.
 	w.mu.Lock()
 	c := w.conditions[address]
 	hasFault := c.hang || c.code != codes.OK

@@ -25,7 +25,6 @@ const (
 
 const temporaryChannels = 8
 
-// edsSource is the source of an eds: target. It has one or two management servers.
 type edsSource struct {
 	w                      *World
 	controls               []*control

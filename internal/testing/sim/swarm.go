@@ -12,14 +12,12 @@ import (
 
 const minConnectTimeout = 20 * time.Second
 
-// timing has the random timeouts and intervals of a channel and its calls.
 type timing struct {
 	maxBackoff                  time.Duration
 	keepalive, keepaliveTimeout time.Duration
 	shortDeadline               time.Duration // for some calls, so that outlier detection notices hanging endpoints
 }
 
-// shortestKeepalive is the shortest interval between pings that gRPC allows.
 const shortestKeepalive = 10 * time.Second
 
 func newTiming(r *rand.Rand) timing {

@@ -33,13 +33,11 @@ type condition struct {
 	link               Link
 	changedAt          time.Time
 	behaviourChangedAt time.Time
-	// firstSuccess is when a call first succeeded after the last failure.
-	firstSuccess time.Time
+	firstSuccess       time.Time
 	// laterSuccess is when a call first succeeded that was sent at least one interval of outlier
 	// detection after firstSuccess.
 	laterSuccess time.Time
-	// resetAt is when connections were last reset while calls were in flight.
-	resetAt time.Time
+	resetAt      time.Time
 	// lastFailure is when a call last failed. lastSuccess is when a call last succeeded that was
 	// sent after lastFailure.
 	lastFailure, lastSuccess time.Time
@@ -49,7 +47,6 @@ type condition struct {
 
 func (c *condition) forgetSuccesses() { c.firstSuccess, c.laterSuccess = time.Time{}, time.Time{} }
 
-// behaviour is the part of a condition that affects the results of calls.
 type behaviour struct {
 	reachable, works bool
 	code             codes.Code
@@ -57,7 +54,6 @@ type behaviour struct {
 
 func (c *condition) behaviour() behaviour { return behaviour{c.reachable(), c.works(), c.code} }
 
-// mayBeEjected reports whether the backend could be ejected because of recent failures.
 func (c *condition) mayBeEjected() bool {
 	return time.Since(c.changedAt) < maxEjectedTime || time.Since(c.lastFailure) < maxEjectedTime
 }
@@ -80,7 +76,6 @@ type World struct {
 	settings   settings
 	callEach   time.Duration // longest time between two calls
 	events     []event
-	// builders are the library's resolver builders, which store answers.
 	builders   []resolver.Builder
 	goroutines int
 
@@ -100,7 +95,7 @@ type World struct {
 	updatedAt     time.Time
 	repeated      int
 	openedAt      time.Time
-	lastReceived  time.Time // of any channel's update while the source worked
+	lastReceived  time.Time // only while the source worked
 	removedAt     map[string]time.Time
 	everKnown     map[string]bool // from the updates of all channels
 	announced     []string        // sizes of updates that the log has announced at this instant

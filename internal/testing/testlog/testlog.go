@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// Log keeps log lines. Its methods may be called concurrently.
 type Log struct {
 	mu    sync.Mutex
 	lines []string

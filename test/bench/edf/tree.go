@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// tree has the policies of a channel with one locality, on fake connections.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer

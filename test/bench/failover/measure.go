@@ -89,7 +89,6 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// The first answer on a channel, and the number of calls it took.
 type answer struct {
 	at       time.Time
 	attempts int

@@ -76,7 +76,6 @@ func median(seeds []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// We print the median, plus the range if it's wide.
 func spread(format string, seeds []float64) string {
 	middle, low, high := fmt.Sprintf(format, median(seeds)), slices.Min(seeds), slices.Max(seeds)
 	from, to := fmt.Sprintf(format, low), fmt.Sprintf(format, high)

@@ -90,7 +90,6 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// We skip points that have the same value as both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

@@ -96,7 +96,6 @@ func answeringPods(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call on each channel every 10 ms and ignores the results.
 func traffic(duration time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

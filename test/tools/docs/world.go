@@ -20,7 +20,7 @@ const version = "v0.1.0"
 // In this environment, the pages' commands find the modules as released, and understudy on the
 // PATH.
 type environment struct {
-	dir string // everything that the pages write is below it
+	dir string
 	env []string
 }
 

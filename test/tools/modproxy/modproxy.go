@@ -126,7 +126,6 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// If we've replaced the content, its size is different.
 type resizedInfo struct {
 	fs.FileInfo
 	size int64

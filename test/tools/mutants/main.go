@@ -98,7 +98,6 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// We print the mutants that survived, or whose tests didn't end.
 func testPackage(dir string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
 	all, err := mutantsOf(filepath.Join("../..", dir))
 	if err != nil {
@@ -180,7 +179,6 @@ func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	return testWoven(tests, p, 0)
 }
 
-// We stop at the first suite that fails.
 func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {

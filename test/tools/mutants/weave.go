@@ -23,7 +23,6 @@ import (
 //	func (c *Child) State() State { switch mutant { case 7: return c.State_7() }; return c.state }
 //	func (c *Child) State_7() State { return c.state + 1 }
 
-// We add a file with this source, which reads the number of the mutant.
 const chooser = `package %s
 
 import (
@@ -185,7 +184,6 @@ func (p *program) run(dir, command string, args ...string) (string, error) {
 	return runIn(dir, nil, 2*maxTimeout, "go", append([]string{command, "-overlay", file}, args...)...)
 }
 
-// Returns "" if the package has no tests.
 func (p *program) test(s *suite) (string, error) {
 	if test, ok := p.tests[s]; ok {
 		return test, nil
