@@ -69,7 +69,7 @@ const (
 	connectTimeout = 20 * time.Second
 )
 
-// All as the Server of an event means every server of the priority.
+// All is the Event.Server that means every server of the priority.
 const All = -1
 
 func (e *Event) hits(s *server, now time.Duration) bool {

@@ -224,7 +224,7 @@ func (p *policy) logOutage(ready []string) {
 		reason := p.reasonsOf(ready)
 		p.log("calls fail at every priority", "calls fail at every priority: "+reason, slog.String("reason", reason))
 	}
-	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers don't cause events while a share isn't 0, so look again later
+	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // we only get an event for a good answer if the share is 0, so look again later
 }
 
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {

@@ -22,7 +22,7 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	position weighted.Position // the child's place in the pick sequence when the last picker was replaced
-	weight   uint32            // the core adds up duplicates, but this doesn't
+	weight   uint32            // of this endpoint alone; the core adds up duplicates
 	series   leaf.Series
 	outdated bool
 }

@@ -98,7 +98,7 @@ type Trouble struct {
 
 type mechanism struct {
 	Status
-	parent *mechanism // mechanism whose source sent the list that this one is in, or nil
+	parent *mechanism // the mechanism whose list this one is in, or nil
 	stored bool       // we use what was stored, as the source hasn't answered since
 
 	list     []*mechanism // in use instead of this mechanism, or nil
@@ -121,7 +121,7 @@ type Core struct {
 	now     time.Time
 
 	startingCount int
-	firstWait     time.Time // until then, a channel without endpoints waits for the first mechanism that hasn't failed
+	firstWait     time.Time // if we have no endpoints, we wait until then for the first mechanism that hasn't failed
 	lastTick      time.Time
 	hasSent       bool
 	changed       bool // there may be something for Next to send

@@ -82,7 +82,7 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) passError(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // if there are several endpoints, the parent adds how many
+		return errors.New(reason(last)) // with several endpoints, the parent adds their number
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }

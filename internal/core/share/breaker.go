@@ -15,7 +15,7 @@ const (
 	shortRow      = 5 // enough if the row lasts for rowSpan
 	rowSpan       = time.Second
 	hangingCalls  = 2
-	lastHanging   = 3 // for the last priority, where we refuse calls instead
+	lastHanging   = 3 // the same for the last priority, which can't send its calls elsewhere
 	silentCalls   = 5
 	silentLatency = 5 // a silence must last for this many times the usual latency
 )

@@ -24,9 +24,9 @@ type endpoints struct {
 	newest, oldest    *Endpoint
 	total, failing    int
 	uneven            bool
-	aloneAt           time.Duration // when an endpoint last answered and no other one did
+	aloneAt           time.Duration // last time that an endpoint answered while no other did
 	bad               *Endpoint     // the last endpoint with a bad or late answer
-	badAt, otherBadAt time.Duration // when that was, and the same for the last one before it
+	badAt, otherBadAt time.Duration // when that was, and when another endpoint last had one
 }
 
 // A bad or late answer is the endpoint's own fault if it was bad or late before and at most half of

@@ -55,9 +55,8 @@ func Last(order []Place) int {
 	return -1
 }
 
-// Short returns the lowest READY priority that can't carry its calls, or -1 if they all can. We
-// want one more priority below it. While a share is less than 1, it counts as well, so that we keep
-// the priorities below it.
+// Short returns the lowest READY priority that can't carry its calls, or whose share is still below
+// 1. If there's none, it returns -1. We want one more priority below it, and keep those we have.
 func Short(order []Place) int {
 	for i := len(order) - 1; i >= 0; i-- {
 		if p := order[i]; p.Ready && (p.Standing.Wanted || p.Standing.Depth != Whole) {

@@ -59,7 +59,7 @@ type Share struct {
 	carried   float64 // the largest fraction since load last made it fall
 	last      bool    // no lower priority is READY
 	wanted    bool
-	failing   bool // last, so the breaker stays closed, but there are no good answers
+	failing   bool // this is the last priority, and it has no good answers
 	cause     Cause
 	doubling  time.Duration
 
@@ -187,7 +187,7 @@ type Call struct {
 	method   *method       // only set if there's no deadline
 	endpoint *Endpoint
 	stamp    Stamp
-	wait     uint32 // the silence that it counts in, by number; or 0
+	wait     uint32 // number of the silence that it's part of, or 0
 	kind     kind
 }
 

@@ -30,7 +30,7 @@ const Full = core.Full
 // Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
 	current atomic.Pointer[block] // nil before the first pick; always nil with a single entry
-	_       [56]byte              // keeps current, which picks read, off the cache line of what picks write
+	_       [56]byte              // keeps current, which every pick reads, off the cache line that picks write to
 
 	size   int
 	picked atomic.Bool // used instead of current if there's a single entry

@@ -68,7 +68,7 @@ type Ejected struct {
 	Name  string
 	By    outlierdetection.Algorithm
 	Code  codes.Code // what the last failed call returned
-	Until time.Time  // it ends at the first interval after this
+	Until time.Time  // the ejection ends at the first interval after this
 }
 
 type WeightedTarget struct {
