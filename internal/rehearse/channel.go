@@ -23,7 +23,7 @@ type channel struct {
 	names      []string
 	children   map[string]*child // the name is the number of the priority
 	intakes    []*intake
-	timers     map[timer]uint64 // the timer's serial number
+	timers     map[timer]uint64
 
 	chosen string
 	state  core.State

@@ -293,10 +293,10 @@ type endpoint struct {
 	outlier   *outlierdetection.Endpoint[*endpoint]
 	connected bool
 	run       uint64 // number of the current connection attempt; we ignore events of earlier ones
-	attempts  int    // how many have failed in a row
+	attempts  int
 
 	successes, failures uint64
-	row                 int    // consecutive failed calls
+	row                 int
 	period              uint64 // incremented when a row of failures begins, or the outlier changes its state
 	rowSince            uint64
 	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service

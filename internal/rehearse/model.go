@@ -39,7 +39,7 @@ type Observer struct {
 type Call struct {
 	Client       int
 	Began, Ended time.Duration
-	Priority     int // priority of the last attempt
+	Priority     int
 	Attempts     int
 	End          End
 }

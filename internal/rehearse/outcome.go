@@ -10,8 +10,8 @@ type Outcome struct {
 	Calls, Lost int
 	Refused     int // lost calls that the client refused because no priority takes them
 	Attempts    int
-	Moves       int           // moves of any client from one priority to another
-	Longest     time.Duration // longest time without an answer
+	Moves       int
+	Longest     time.Duration
 	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
 	Peak        []float64     // for each priority, the most attempts in a second as a fraction of its capacity
 	Seconds     []Second

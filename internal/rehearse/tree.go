@@ -56,9 +56,9 @@ func OfTree(tree topology.Tree) World {
 }
 
 type Use struct {
-	Priority int       // -1 if the calls fail
-	Shares   []float64 // share of each of the priority's servers
-	Standby  []bool    // for each priority, whether it's connected in case it's needed
+	Priority int
+	Shares   []float64
+	Standby  []bool // for each priority, whether it's connected in case it's needed
 }
 
 // Rest plays one client that makes no calls, and returns where its calls would go. The first result

@@ -27,9 +27,9 @@ type Server struct {
 	Service        time.Duration
 	Weight         uint32 // 0 means 1
 	Locality       string
-	LocalityWeight uint32        // 0 means 1
-	Blind          bool          // it even works on calls whose deadline has passed
-	LIFO           bool          // it works on the newest call first
+	LocalityWeight uint32 // 0 means 1
+	Blind          bool   // it even works on calls whose deadline has passed
+	LIFO           bool
 	Limit          int           // it refuses calls when it has this many; 0 means no limit
 	Unavailable    bool          // it refuses with UNAVAILABLE rather than RESOURCE_EXHAUSTED
 	Cold           time.Duration // when first used, it's four times slower, which fades over this time
@@ -40,17 +40,17 @@ func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Secon
 type Fault int
 
 const (
-	Killed       Fault = iota // no connections; calls in flight fail
-	Drained                   // no connections; calls in flight are answered
-	Hangs                     // no answers, but connections stay open
-	Unreachable               // no packets, so connections end by keepalive and attempts by timeout
-	Errors                    // INTERNAL at once, for a fraction Factor of the calls; 0 means all
-	Unavailable               // UNAVAILABLE at once
-	Slow                      // service takes Factor times as long
-	Fewer                     // only a fraction Factor of the workers
-	Pause                     // no new calls are begun
-	SourceSilent              // clients that start get no answer from the priority's source
-	SourceFails               // the priority's source fails at once
+	Killed  Fault = iota // no connections; calls in flight fail
+	Drained              // no connections; calls in flight are answered
+	Hangs
+	Unreachable // no packets, so connections end by keepalive and attempts by timeout
+	Errors      // INTERNAL at once, for a fraction Factor of the calls; 0 means all
+	Unavailable
+	Slow // service takes Factor times as long
+	Fewer
+	Pause
+	SourceSilent // clients that start get no answer from the priority's source
+	SourceFails
 )
 
 // Event is a fault of one server, or of all servers of a priority if Server is All.

@@ -22,8 +22,8 @@ import (
 const maxStandbyConnections = 20
 
 type standbyLimit struct {
-	seed    maphash.Seed    // random, so that clients choose different endpoints
-	limited map[string]bool // standbys that have some of their endpoints only
+	seed    maphash.Seed // random, so that clients choose different endpoints
+	limited map[string]bool
 }
 
 func (p *policy) updateChild(name string) {

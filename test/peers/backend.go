@@ -83,7 +83,7 @@ func oneWorker(service time.Duration) func(context.Context) error {
 // A backend is a server of one priority with its own address. Faults change how it behaves.
 type backend struct {
 	priority, address string
-	certificate       atomic.Pointer[tls.Certificate] // nil if there's no TLS
+	certificate       atomic.Pointer[tls.Certificate]
 	behavior          atomic.Pointer[func(context.Context) error]
 
 	mu       sync.Mutex
@@ -131,7 +131,6 @@ func (b *backend) security() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate.Load(), nil }})
 }
 
-// This is what the kernel does when a process ends.
 func (b *backend) kill() {
 	b.mu.Lock()
 	server, listener := b.server, b.listener

@@ -114,7 +114,6 @@ func (l *league) measure(j job) {
 	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, maxAttempts, err))
 }
 
-// We write the file right away, so that a program that's stopped can continue later.
 func (l *league) addRecords(records []record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -103,7 +103,6 @@ func page(all []record) string {
 	return b.String()
 }
 
-// The table has a row for each fault, with the median and the worst run of each client.
 func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	head := []string{"fault"}
 	for _, c := range contestants {

@@ -16,7 +16,7 @@ const never = time.Duration(math.MaxInt64)
 
 type result struct {
 	first       time.Duration // from the fault to the first answer of a call that began after it
-	lost, calls int           // number of failed calls and of all calls
+	lost, calls int
 	longest     time.Duration
 	changes     int // how often answers switched to the other priority
 	connections int

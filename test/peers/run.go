@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	warmup          = 3 * time.Second  // we make calls for this long before the fault
-	observationTime = 30 * time.Second // after the fault
+	warmup          = 3 * time.Second
+	observationTime = 30 * time.Second
 	callInterval    = 20 * time.Millisecond
 	deadline        = time.Second
 )

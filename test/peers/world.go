@@ -31,8 +31,8 @@ const perPriority = 2
 type world struct {
 	dns                  *dnstest.Server
 	number               uint32
-	first, second, spare []*backend     // spare replaces first when the DNS name changes
-	trusted              *x509.CertPool // nil if there's no TLS
+	first, second, spare []*backend // spare replaces first when the DNS name changes
+	trusted              *x509.CertPool
 
 	attempts atomic.Int64
 

@@ -13,7 +13,7 @@ type Scratch struct {
 	spare  []uint64
 	counts []uint32
 	due    []uint32
-	bitset []uint64 // one bit per entry, all cleared after use
+	bitset []uint64
 	seq    Sequence
 	table  []uint32
 }

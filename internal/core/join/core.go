@@ -32,7 +32,6 @@ import (
 
 type ID int
 
-// Mechanism is one of the channel's discovery mechanisms. It has a source that finds its endpoints.
 type Mechanism struct {
 	// Name is shown to users. It's unique, and can only be empty if there is just one mechanism.
 	Name string

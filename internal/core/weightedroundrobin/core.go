@@ -44,7 +44,6 @@ type Child[T any] struct {
 	state                  State
 }
 
-// State returns what the child last reported, or CONNECTING if it hasn't yet.
 func (c *Child[T]) State() State { return c.state }
 
 func (c *Child[T]) Key() Key { return c.key }

@@ -51,8 +51,8 @@ type Core struct {
 type child struct {
 	state        State // may be older than the last report (see Report)
 	refused      bool  // it refused its last update and hasn't reported since
-	retained     bool  // not configured anymore, but we still keep it
-	wakeReturned bool  // returned by Wake since its last report
+	retained     bool
+	wakeReturned bool // returned by Wake since its last report
 }
 
 func (ch *child) effectiveState() State {

@@ -163,7 +163,6 @@ func (m *Meter) Set(current Counts) {
 	m.added = current
 }
 
-// Close removes the endpoints from the metrics. It must run on the policy's serializer.
 func (m *Meter) Close() {
 	m.Set(Counts{})
 	m.mu.Lock()

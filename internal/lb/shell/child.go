@@ -82,7 +82,6 @@ func (c *Child) title() string {
 
 func (c *Child) Exists() bool { return c.current != nil }
 
-// State returns the last reported state, or CONNECTING if there's none yet.
 func (c *Child) State() balancer.State { return c.state }
 
 // Refused returns true while the child counts as failed because it refused its last update. That

@@ -60,7 +60,6 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	return i.lb != nil
 }
 
-// State returns the last reported state, or CONNECTING if there's none yet.
 func (i *Instance) State() balancer.State { return i.state }
 
 // Update updates the child policy and returns its error. If that makes the child count as failed

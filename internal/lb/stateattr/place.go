@@ -10,8 +10,6 @@ type Labels struct {
 	Service  string
 }
 
-// SetLabels returns state with the labels in its attributes. A policy does this to what it passes
-// to its children.
 func SetLabels(state resolver.State, labels Labels) resolver.State {
 	state.Attributes = state.Attributes.WithValue(labelsKey{}, labels)
 	return state

@@ -14,8 +14,6 @@ import (
 
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue holds clusters and endpoints by name. When Set replaces a resource, Serve sends it
-// again.
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message

@@ -101,7 +101,7 @@ func (b *Browser) start() error {
 }
 
 func (b *Browser) Close() error {
-	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // this fails if the browser is gone already
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil)
 	_ = b.commandWriter.Close()
 	killGroup(b.command)
 	_ = b.command.Wait()

@@ -40,7 +40,6 @@ func New(version int) *Server {
 	return s
 }
 
-// Start starts a server without EndpointSlices, which stops when the test ends.
 func Start(t testing.TB) *Server {
 	s := New(0)
 	s.server = httptest.NewServer(s)

@@ -22,7 +22,6 @@ func init() { debug.SetGCPercent(400) }
 type ClientConn struct {
 	balancer.ClientConn // nil; here in case grpc-go adds methods to the interface
 
-	// Recorder is what MetricsRecorder returns. If it's nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
 
 	mu          sync.Mutex

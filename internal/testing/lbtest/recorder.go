@@ -42,8 +42,6 @@ func (r *Recorder) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n in
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RegisterAsyncReporter registers a reporter for Export to call. The returned function unregisters
-// it.
 func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, metrics ...estats.AsyncMetric) func() {
 	wanted := make(map[*estats.MetricDescriptor]bool)
 	for _, m := range metrics {

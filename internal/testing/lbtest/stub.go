@@ -28,8 +28,7 @@ type StubBuilder struct {
 	PolicyName string
 	// OnUpdate is called by every stub's UpdateClientConnState, which returns its result. It may be
 	// nil.
-	OnUpdate func(*Stub, balancer.ClientConnState) error
-	// OnExitIdle is called by every stub's ExitIdle. It may be nil.
+	OnUpdate   func(*Stub, balancer.ClientConnState) error
 	OnExitIdle func(*Stub)
 
 	mu    sync.Mutex

@@ -17,10 +17,10 @@ type Outcome struct {
 
 	Goodput   float64       // fraction of the load or the capacity, whichever is smaller
 	Recovery  time.Duration // measured from the end of the trouble; negative if it never ends
-	Diverted  int           // answered elsewhere, counted from the start of the trouble
-	InTrouble int           // lost, counted from the start of the trouble
+	Diverted  int
+	InTrouble int
 	Next      time.Duration // from the start of the trouble to the first answer elsewhere
-	Moves     float64       // moves per minute and client
+	Moves     float64
 
 	world   World
 	seconds []second
@@ -32,7 +32,6 @@ func newOutcome(w World) Outcome {
 	return Outcome{world: w, Next: forever, seconds: make([]second, int(w.Length.Seconds())+2)}
 }
 
-// Run plays a world in the model. The same seed always gives the same outcome.
 func Run(w World, seed uint64) Outcome {
 	w = filled(w)
 	o := newOutcome(w)

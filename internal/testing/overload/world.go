@@ -43,7 +43,6 @@ type Spike struct {
 	Span
 }
 
-// World is a setting together with what we expect of it.
 type World struct {
 	Name       string
 	Priorities [][]Server
@@ -55,7 +54,7 @@ type World struct {
 	Spike      Spike
 	Events     []Event
 	Restart    time.Duration // when all clients are replaced by new ones; 0 is never
-	Trouble    Span          // the time of the fault or the spike
+	Trouble    Span
 
 	Costly, CostlyFactor float64 // this fraction of the calls takes that many times longer
 	Expire, Fail         float64 // fractions of calls that would expire or fail (INTERNAL) anyway
@@ -70,15 +69,15 @@ type World struct {
 type Bounds struct {
 	Goodput    float64       // at least this fraction of the load or the capacity, whichever is smaller, is answered
 	Recovery   time.Duration // after the trouble, calls are lost for at most this long
-	Lost       int           // at most this many calls are lost because of the trouble
+	Lost       int
 	ClientLost float64       // same as Lost, for each client
 	Next       time.Duration // another priority must answer within this time of the start of the trouble
 	Elsewhere  float64       // at most this fraction is answered by any priority but the first
 	Diverted   int           // same as Elsewhere, as a number of calls
 	Attempts   float64       // at most this many for each call
 	Moves      float64       // at most this many moves of a client between priorities per minute
-	None       bool          // the client refuses nothing
-	Kept       bool          // no call is lost, except those that a server refuses or that expire there
+	None       bool
+	Kept       bool // no call is lost, except those that a server refuses or that expire there
 }
 
 func (w World) played() rehearse.World {

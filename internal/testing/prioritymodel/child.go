@@ -19,9 +19,9 @@ type child struct {
 	lastError string
 
 	failoverAt      time.Duration
-	failoverTimeout time.Duration // how long the failover timer was last set to
-	timedOut        bool          // the failover timer has fired, and since then the child has only reported CONNECTING
-	upSinceFailure  bool          // has been READY or IDLE since its last failure
+	failoverTimeout time.Duration
+	timedOut        bool // the failover timer has fired, and since then the child has only reported CONNECTING
+	upSinceFailure  bool // has been READY or IDLE since its last failure
 	destroyAt       time.Duration
 	removed         bool
 	exitIdleCalled  bool

@@ -69,7 +69,6 @@ func (m *Model) create(name string) {
 	child.Update()
 }
 
-// SetCurrentPriority follows A56's pseudo-code.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.currentPriority = priority
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {
@@ -94,7 +93,7 @@ func (m *Model) choose() {
 	m.choosing = true
 	m.ChoosePriority()
 	for m.startStandby() {
-		m.ChoosePriority() // the new standby's report may change the choice
+		m.ChoosePriority()
 	}
 	m.choosing = false
 	for len(m.delayedErrors) > 0 {

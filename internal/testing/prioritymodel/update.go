@@ -105,7 +105,7 @@ func (c *child) Update() {
 	case reaction.Err != "":
 		c.updateFailed(reaction.Err)
 	case hadUpdateErr && c.reported.State == TransientFailure:
-		c.lastError = c.reported.Err // replaces the error of the earlier update
+		c.lastError = c.reported.Err
 	}
 }
 

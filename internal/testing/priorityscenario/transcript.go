@@ -46,7 +46,6 @@ func (d *a56) event() Event {
 	return Event{Line: "re-resolve " + d.child()}
 }
 
-// update usually keeps the order of the children, so that priorities often survive it.
 func (d *a56) update() string {
 	if d.r.IntN(5) == 0 {
 		d.r.Shuffle(len(d.order), func(i, j int) { d.order[i], d.order[j] = d.order[j], d.order[i] })

@@ -28,8 +28,6 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# ".*?"\n(?:#|new )`)
 )
 
-// Check checks that each row names a scenario or test that exists, and that no quoted sentence has
-// got lost.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)

@@ -28,7 +28,6 @@ func Wait() {
 	}
 }
 
-// Receiver returns a copy of r whose methods don't return until the report has reached the channel.
 func Receiver(r *discovery.Receiver) *discovery.Receiver {
 	return r.With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { defer Wait(); return r.Update(a) },

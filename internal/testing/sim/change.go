@@ -46,7 +46,6 @@ func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	return !slices.Equal(usedPriorities(w.knownTruth, n), usedPriorities(truth, n))
 }
 
-// endpointsByLocality lists the usable endpoints of each locality in one string.
 func (t Tier) endpointsByLocality() []string {
 	var lists []string
 	for _, l := range t {

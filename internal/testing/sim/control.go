@@ -34,7 +34,7 @@ type control struct {
 	address   string
 	network   *Network
 	log       *Log
-	aggregate bool // the cluster under test is an aggregate
+	aggregate bool
 
 	mu      sync.Mutex
 	server  *grpc.Server
@@ -43,8 +43,8 @@ type control struct {
 	nonces  int
 	changed chan struct{}
 
-	hangs        bool       // streams are accepted but get no responses
-	sendsInvalid bool       // clients must reject the responses
+	hangs        bool
+	sendsInvalid bool
 	code         codes.Code // if it's not OK, streams end immediately with this status
 }
 

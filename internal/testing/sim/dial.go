@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-// dialBackend records the marks for the longest backoff and for the timeout of a connection
-// attempt.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailedAt[address]; ok && failed.Before(time.Now()) {

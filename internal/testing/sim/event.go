@@ -22,7 +22,6 @@ var repairs = []event{
 	{"source works", 4, (*World).restoreSource},
 }
 
-// disturbances are all other events. Each simulation has half of them.
 var disturbances = []event{
 	{"backend down", 10, func(w *World) { w.forRandomBackend("is killed", (*World).down) }},
 	{"priority down", 6, func(w *World) { w.forRandomPriority("is killed", (*World).down) }},

@@ -18,7 +18,7 @@ import (
 // outside the synctest bubble.
 type file struct {
 	dir       string
-	aggregate bool // the file has clusters rather than one assignment
+	aggregate bool
 	truth     EndpointSet
 	failing   bool
 }

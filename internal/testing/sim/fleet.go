@@ -19,7 +19,7 @@ import (
 
 type FleetConfig struct {
 	Clients  int
-	Backends int // in each of the two priorities
+	Backends int
 	CallEach time.Duration
 }
 
@@ -64,7 +64,6 @@ type fleet struct {
 	channels   []*grpc.ClientConn
 }
 
-// RunFleet simulates ten minutes of a fleet. It must be called in a synctest bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
 	before := currentCost()
 	f, stop, err := beginFleet(config)

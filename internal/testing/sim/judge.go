@@ -25,7 +25,7 @@ type judge struct {
 	calls      int
 
 	lastChange moment // when a backend or the list of priorities last changed, or a failure was last noticed
-	inUse      string // key of the priority that calls go to
+	inUse      string
 	otherKey   string // key of another priority that got the last call; "" if inUse got it
 	otherCalls int    // how many calls in a row otherKey got
 	sentTo     []string
@@ -40,7 +40,7 @@ type priorityState struct {
 	key            string
 	endpoints      []string
 	createdAt      time.Time
-	changed        moment // last change of any of the endpoints
+	changed        moment
 	failures       map[string]int
 	failedAt       map[string]time.Time // when an endpoint's failures reached failuresToNotice
 	failureNoticed moment               // when that was true for all reachable endpoints, or zero

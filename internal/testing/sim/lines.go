@@ -43,7 +43,6 @@ var lines = []line{
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 
-// maxTargetLength is where the priority policy truncates targets in its log lines.
 const maxTargetLength = 250
 
 func (w *World) checkLogLine(level, text string) {

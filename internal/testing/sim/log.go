@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// Log records what happens in a simulation. Its methods may be called concurrently.
 type Log struct {
 	mu     sync.Mutex
 	begin  time.Time

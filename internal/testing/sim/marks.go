@@ -13,7 +13,6 @@ import (
 // A mark names a situation that at least one simulation must get into. If none did, the checks for
 // that situation would prove nothing. Each simulation counts at most once per mark.
 
-// Marks counts how many simulations reached each mark. Its methods may be called concurrently.
 type Marks struct {
 	mu     sync.Mutex
 	counts map[string]int

@@ -39,7 +39,6 @@ type host struct {
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. It calls event when a connection opens or closes.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }
@@ -82,7 +81,6 @@ func (n *Network) connections(address string) []*conn {
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how often a host was dialed, and how many connections to it are open.
 func (n *Network) Dials(address string) (dials, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -60,7 +60,6 @@ func (c *observingConn) UpdateState(state resolver.State) error {
 	return err
 }
 
-// tree has what the checks need of a configuration.
 type tree struct {
 	priorities []string
 	weights    map[string]map[string]uint32

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// pair configures a simulation in which two faults keep occurring at the same time.
 type pair struct {
 	faults              []pairFault
 	callInterval        time.Duration

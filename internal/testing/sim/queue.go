@@ -16,7 +16,7 @@ import (
 type queue struct {
 	interval, service time.Duration
 	lifo              bool
-	blind             bool       // calls begin even if their deadline has passed
+	blind             bool
 	limit             int        // if more calls than this are waiting, we refuse them; 0 means no limit
 	code              codes.Code // returned to calls that we refuse
 

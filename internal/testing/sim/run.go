@@ -16,11 +16,11 @@ type Config struct {
 	EventEach time.Duration // average time between two events, not counting the quiet periods
 	CallEach  time.Duration
 	Kind      string // kind of source, or "" for a random one
-	Dir       string // where sources put their files
+	Dir       string
 	PickFirst bool
 	Pair      string // two faults, e.g. "kill+hang"; "" for any faults
 	Load      bool   // always end with a load; otherwise only some simulations do
-	Marks     *Marks // counts the marks we reach; may be nil
+	Marks     *Marks
 }
 
 // Run runs a simulation and returns its log and call counts. It must be called in a synctest
@@ -83,7 +83,6 @@ func (w *World) unsettled() bool {
 	return time.Since(w.lastEvent) < settleTime || time.Since(w.updatedAt) < settleTime || time.Since(w.openedAt) < settleTime
 }
 
-// maxUnrest is how long the channel may take to settle after the last event.
 const maxUnrest = 2 * time.Hour
 
 func (w *World) checkWhenQuiet() {

@@ -91,7 +91,6 @@ const (
 	maxEjectedTime    = 300*time.Second + 3*detectionInterval
 )
 
-// childRetention is how long gRFC A56 keeps a deactivated child.
 const childRetention = 15 * time.Minute
 
 func (s settings) modelConfig(t tree) prioritymodel.Config {

@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-// This file checks the connections to standbys and to the second management server.
-
 func (w *World) checkStandbys(q expectation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

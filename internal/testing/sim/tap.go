@@ -12,12 +12,11 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// The tap policy records and forwards the updates and reports of its child policy.
+// A tap records and forwards the updates and reports of the policy below it.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels maps ids to channels, so that a tap can find its channel.
 var channels sync.Map
 
 // tapJSON is the configuration of a tap. Child is the child of the priority policy that it

@@ -24,7 +24,6 @@ type Locality struct {
 	Endpoints []Endpoint
 }
 
-// Endpoint is an address and its weight. A draining endpoint gets no calls.
 type Endpoint struct {
 	Address  string
 	Weight   uint32

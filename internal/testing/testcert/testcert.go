@@ -25,7 +25,6 @@ type Authority struct {
 	serial int64
 }
 
-// Pair has the paths of two PEM files, a certificate and its private key.
 type Pair struct{ Certificate, Key string }
 
 func New(t *testing.T) *Authority {

@@ -86,7 +86,6 @@ func (r *Relay) Mend() {
 }
 
 func (r *Relay) register(conn net.Conn) {
-	// If the relay is already closed, so is the connection.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns = append(r.conns, conn)

@@ -102,7 +102,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 			RpsFractional: float64(weightOf[address]), ApplicationUtilization: 1,
 		}})
 	}
-	p.update() // creates a picker that uses the reported weights
+	p.update()
 	return p.contestant("grpc-go weighted_round_robin")
 }
 

@@ -11,8 +11,8 @@ import (
 type cell struct {
 	name             string
 	serial, parallel float64
-	serialRatio      float64 // serial divided by the floor's, from the same round
-	parallelRatio    float64 // parallel divided by the floor's, from the same round
+	serialRatio      float64
+	parallelRatio    float64
 	allocs           float64
 }
 

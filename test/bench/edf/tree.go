@@ -20,8 +20,8 @@ type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
 	translator topology.Translator
-	published  chan struct{} // has an element if a new state was published
-	complete   chan int      // number of endpoints in the last picker that pick has used
+	published  chan struct{}
+	complete   chan int // number of endpoints in the last picker that pick has used
 	picking    chan struct{}
 }
 

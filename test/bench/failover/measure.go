@@ -12,8 +12,8 @@ import (
 )
 
 type result struct {
-	all, median time.Duration // times until all channels, or half of them, got answers again
-	cpu         time.Duration // CPU time of this process
+	all, median time.Duration
+	cpu         time.Duration
 	attempts    int
 	lookups     int
 }

@@ -29,7 +29,6 @@ func begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n", width, height)
 }
 
-// x takes a number of calls, and y an overload on a logarithmic scale.
 type axes struct {
 	calls int
 	most  float64

@@ -22,8 +22,7 @@ type result struct {
 	overload []float64
 	// worst is the largest load of any endpoint as a multiple of its own fair share. Same index.
 	worst []float64
-	// busy is the fraction of endpoints that have received a call. Same index.
-	busy []float64
+	busy  []float64
 }
 
 type client func() int

@@ -22,8 +22,8 @@ type tailRow struct {
 	deadline, policy string
 	calls            int
 	failed           []float64
-	slow             []float64 // percent answered by the slow backend
-	elsewhere        []float64 // percent answered by the second priority
+	slow             []float64
+	elsewhere        []float64
 	millis           [][]float64
 }
 

@@ -34,7 +34,6 @@ func checkGo(b block) error {
 	return nil
 }
 
-// Programs that the page only shows get a module of their own.
 func (f *follower) compileProgram(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err

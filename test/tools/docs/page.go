@@ -123,7 +123,6 @@ func (b *block) check() error {
 	return nil
 }
 
-// A text block after a block of commands is their expected output.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

@@ -35,7 +35,7 @@ var platforms = []string{"darwin", "linux", "windows"}
 
 type moduleLicences struct {
 	texts            map[string]string
-	library, command bool // whether the library or the command links it
+	library, command bool
 }
 
 func main() {

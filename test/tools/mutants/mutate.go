@@ -16,8 +16,8 @@ type mutant struct {
 	file, pkg      string
 	line           int
 	function       *ast.FuncDecl // the one that's changed, or nil outside functions
-	from, to       string        // the changed line before and after
-	original, code []byte        // the whole file before and after
+	from, to       string
+	original, code []byte
 	set            *token.FileSet
 
 	number     int

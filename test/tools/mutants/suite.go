@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// How long the tests of a package may take without a mutant.
 const maxTimeout = 10 * time.Minute
 
 type suite struct {

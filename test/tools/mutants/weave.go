@@ -155,7 +155,6 @@ func dispatch(mutants []*mutant) (edits []edit) {
 	return append(edits, edit{m.offset(function.Body.Lbrace) + 1, 0, text.String()})
 }
 
-// A program is a set of changed files, and the test binaries built with them.
 type program struct {
 	scratch string
 	replace map[string]string
