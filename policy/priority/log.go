@@ -132,7 +132,7 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 
 const reportPause = 10 * time.Second
 
-// Only used in events.
+// reports remembers what we've logged about a share. It's only used in events.
 type reports struct {
 	depth share.Depth
 	at    [share.Tripped + 1]time.Time

@@ -108,7 +108,7 @@ func (s *Share) probed(now time.Duration, a answer) {
 
 // A row is a run of errors across all endpoints. We only count calls that began after the first
 // error, since everything in flight fails together when a server fails once. Also, errors tend to
-// be faster than good answers. A row of ten must therefore last longer than good answers currently
+// be faster than good answers, so even a row of ten has to last longer than good answers currently
 // take.
 type row struct {
 	number uint32

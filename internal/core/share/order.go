@@ -66,10 +66,10 @@ func Short(order []Place) int {
 	return -1
 }
 
-// Leftover decides about a call that no READY priority takes. We offer it as a probe to one
-// priority after another, and the first one whose breaker wants a probe can send it. If none does,
-// the call waits, provided that all breakers are open and there's another priority to wait for.
-// Otherwise it's refused.
+// Leftover decides what to do with a call that no READY priority takes. We offer it as a probe to
+// one priority after another, and the first one whose breaker wants a probe can send it. If none
+// does, the call waits, provided that all breakers are open and there's another priority to wait
+// for. Otherwise it's refused.
 func Leftover(ready int, awaited bool, probe func(i int) (sent, tripped bool)) (sent, waits bool) {
 	allTripped := true
 	for i := range ready {

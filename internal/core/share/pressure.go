@@ -74,7 +74,7 @@ func (p *pressure) lasts(now time.Duration) bool {
 	return now-p.calmAt >= window && p.sinceCalm > lateEnough && p.above(late)
 }
 
-// Calls have failed since then, so we look at the last good answers.
+// When we ask this, calls are failing, so we go by the last good answers.
 func (p *pressure) wasFilling() bool { return p.good > filling && p.good > 2*p.usual }
 
 // latency is the usual latency. We learn a lower one at once and a higher one slowly. 0 means
