@@ -191,7 +191,7 @@ func (p *policy) rebind(s *subConn) {
 	p.connectedTo(s.endpoint.Load())
 }
 
-// Returns true if the endpoint of s has changed. The caller holds mu.
+// bindLocked returns true if the endpoint of s has changed. The caller holds mu.
 func (b *subConns) bindLocked(s *subConn) bool {
 	before, now := s.endpoint.Load(), b.endpointOf(s)
 	if before == now {

@@ -41,7 +41,7 @@ func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 // Of these, the last three count only if bytes were received from the server (see shell.Ended).
 var defaultFailures = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss, codes.Internal, codes.Unknown, codes.ResourceExhausted)
 
-// Returns nil if the configuration doesn't need counts.
+// rulesOf returns nil if the configuration doesn't need counts.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil

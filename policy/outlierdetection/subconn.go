@@ -188,7 +188,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// Returns true if that changes the result of connection.
+// setHealthy returns true if that changes the result of connection.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -132,7 +132,7 @@ func flap(pause time.Duration) func(context.Context, *world) error {
 	}
 }
 
-// Returns true after pause, or false as soon as ctx is done.
+// wait returns true after pause, or false as soon as ctx is done.
 func wait(ctx context.Context, pause time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

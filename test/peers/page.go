@@ -235,7 +235,7 @@ func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// Returns "" if /proc/cpuinfo has no name.
+// processor returns "" if /proc/cpuinfo has no name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -47,7 +47,7 @@ type Answer struct {
 	// Content holds the endpoints. We compare it to find out if an answer is new. nil means no
 	// answer.
 	Content any
-	// Why says why no call can succeed with this answer, or is "" if calls can.
+	// Why is the reason that no call can succeed with this answer, or "" if calls can.
 	Why string
 	// Version is what the source calls this version of its answer. Names lists the DNS lookups that
 	// went into it. Either can change while Content stays the same.
@@ -160,8 +160,8 @@ func (c *Core) startSource(m *mechanism) {
 	c.addAction(a)
 }
 
-// Returns nil if the caller should ignore the event because the mechanism is gone or the channel is
-// closed.
+// beginEvent returns nil if the caller should ignore the event because the mechanism is gone or the
+// channel is closed.
 func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 	c.now = now
 	return c.byID[id]

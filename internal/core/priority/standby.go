@@ -15,7 +15,7 @@ import "slices"
 // call StandbyDue for the next. A standby has a failover timer like any other child (A56), which
 // means that it can fail before it's ever needed.
 
-// Returns inUse if there are no standbys.
+// lastStandby returns inUse if there are no standbys.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0
 	for p := inUse + 1; p < len(c.config.Priorities) && c.config.WarmStandby > 0; p++ {

@@ -52,8 +52,8 @@ func (b *breaker) recover(health time.Duration) {
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
 
-// Returns false if nothing changes, because the breaker is already open or there's no other READY
-// priority.
+// trip returns false if nothing changes, because the breaker is already open or there's no other
+// READY priority.
 func (s *Share) trip(now time.Duration, cause Cause) bool {
 	s.wanted, s.failing = s.wanted || s.last, s.failing || s.last
 	if s.last || s.fraction == 0 {

@@ -20,10 +20,11 @@ func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	return returned
 }
 
-// MayBeCold reports whether a priority that has just become READY may have cold caches, in which
-// case the caller must call Share.Returned. It must have lower priorities that are READY. isStart
-// is true at the start of a channel, i.e. until calls come in or the failover timeout has passed. A
-// first connection then proves nothing, because the lower priority may just have been quicker.
+// MayBeCold is called when a priority has become READY. If it returns true, the priority's servers
+// may have cold caches, and the caller must call Share.Returned. That's only the case if a lower
+// priority is READY, too. isStart is true at the start of a channel, i.e. while calls aren't
+// offered yet or the failover timeout hasn't passed. If that's when the priority connects for the
+// first time, the lower one may just have been quicker.
 func (l *Link) MayBeCold(isLowest, isStart bool) bool {
 	isFirst := !l.WasReady && isStart
 	l.WasReady = true

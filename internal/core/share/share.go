@@ -232,8 +232,8 @@ func (s *Share) stamp() Stamp { return Stamp{s.epoch, s.row.number} }
 type View struct {
 	// Free means that every call is taken, so there's no need to call Take.
 	Free bool
-	// Every says to time one call out of this many. It's a power of two. If the view isn't Free,
-	// time all calls.
+	// Every means that one call out of this many must be timed. It's a power of two. If the view
+	// isn't Free, time all calls.
 	Every uint32
 	// Watch means that untimed calls must call End even if they succeed.
 	Watch bool

@@ -106,7 +106,7 @@ func (s *Scheduler) firstPick() int {
 	return s.Next()
 }
 
-// Called if pick i has to compute the next block, or is beyond the end of b.
+// finishPick is called if pick i has to compute the next block, or is beyond the end of b.
 func (s *Scheduler) finishPick(b *block, i uint64) int {
 	s.mu.Lock()
 	if s.current.Load() == b { // otherwise another goroutine was faster

@@ -30,7 +30,7 @@ func (p *path) Equal(other any) bool {
 	return ok && slices.Equal(p.elements, o.elements)
 }
 
-// Removes the first element of p, the path that's in a.
+// attributesBelow removes the first element of p, which is the path in a.
 func (p *path) attributesBelow(a *attributes.Attributes) *attributes.Attributes {
 	b := p.below.Load()
 	if b == nil || b.of != a {

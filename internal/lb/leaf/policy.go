@@ -158,8 +158,8 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // RemoveSubConn is deprecated, but some policies still call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// The child's picker returns subchannels of ours. We count the call, and return the ones that the
-// policies above know.
+// The child's picker returns our subchannels. We count the call, and return the subchannel that the
+// policies above us know.
 type picker struct {
 	child           balancer.Picker
 	endpoints       *endpoints

@@ -203,7 +203,8 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// Returns s if it has events and nobody is running them. In that case, the caller must drain it.
+// ifIdle returns s if it has events and nobody is running them. In that case, the caller must drain
+// it.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

@@ -47,7 +47,7 @@ type Handlers struct {
 	// instead, and later, when the child accepts an update, with its last reported one.
 	Refused func(c *Child, failed balancer.State)
 	// Title returns what to call the child in errors and logs. If Title is nil or returns "",
-	// that's the child's name.
+	// we use the child's name.
 	Title func(name string) string
 	// ResolveNow is called when the child requests a re-resolution, on the child's stack. If it's
 	// nil, the request goes to the ClientConn.

@@ -109,7 +109,7 @@ type reportEvent Instance
 
 func (t *reportEvent) Run() { (*Instance)(t).handleReport() }
 
-// Takes the oldest report. Returns false if there is none or the policy is closed.
+// handleReport takes the oldest report. It returns false if there is none or the policy is closed.
 func (i *Instance) handleReport() bool {
 	i.mu.Lock()
 	last, closed := i.lastReport, i.closed

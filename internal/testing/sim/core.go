@@ -49,7 +49,8 @@ func (w *World) drawSurvivor() string {
 	return known[w.rand.IntN(len(known))]
 }
 
-// Returns false if the channel has no endpoints, or if an update removes the survivor.
+// endWithSurvivor returns false if the channel has no endpoints, or if an update removes the
+// survivor.
 func (w *World) endWithSurvivor() bool {
 	survivor := w.drawSurvivor()
 	if survivor == "" {

@@ -152,7 +152,7 @@ func (s *childState) checkFailbackReason(reason string) (problem string, concern
 	return problem, ready || statesState || strings.HasSuffix(reason, " is given time to connect")
 }
 
-// Returns "" if the reason is true.
+// checkReason returns "" if the reason is true.
 func (s *childState) checkReason(reason string, options settings) string {
 	_, reason, _ = strings.Cut(reason, " ")
 	switch {

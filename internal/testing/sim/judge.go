@@ -175,7 +175,7 @@ func (j *judge) reportFailure(s *priorityState, sentAt time.Time, err error) {
 	}
 }
 
-// Returns "" if there's no such endpoint.
+// findAnswering returns "" if there's no such endpoint.
 func (j *judge) findAnswering(since time.Time) (address, reason string) {
 	for _, r := range j.priorities {
 		for _, address := range r.endpoints {

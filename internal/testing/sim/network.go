@@ -203,7 +203,7 @@ type listener struct {
 	done    chan struct{}
 }
 
-// Returns false if the listener is closed.
+// offer returns false if the listener is closed.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false

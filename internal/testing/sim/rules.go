@@ -129,7 +129,7 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// Returns "" if there's none.
+// reachableSince returns "" if there's none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.updatedAt.After(t) {
 		return ""
@@ -164,8 +164,8 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// Returns false if the channel got an update during the check, which can take long if an endpoint
-// is slow.
+// checkQuiet returns false if the channel got an update during the check, which can take long if an
+// endpoint is slow.
 func (w *World) checkQuiet() (undisturbed bool) {
 	q := w.newExpectation()
 	if len(q.priorities) == 0 {
@@ -182,7 +182,7 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	return !w.disturbed(q)
 }
 
-// Returns false if a call went to a wrong endpoint, or if the channel got an update in the
+// sample returns false if a call went to a wrong endpoint, or if the channel got an update in the
 // meantime.
 func (w *World) sample(q expectation) (map[string]int, bool) {
 	counts := make(map[string]int)

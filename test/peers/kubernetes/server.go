@@ -42,7 +42,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// Returns an error after 30 s.
+// awaitWatches returns an error after 30 s.
 func (s *apiServer) awaitWatches(n int) error {
 	expired := false
 	timer := time.AfterFunc(30*time.Second, func() {
