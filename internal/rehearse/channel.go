@@ -131,7 +131,8 @@ func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
 	})
 }
 
-// The shares need to know about the other priorities' state, and the core whether we want one more.
+// settle tells the shares about the state of the other priorities, and the core whether we want one
+// more.
 func (c *channel) settle() {
 	if c.closed || !c.model.world.Policy.Overflow {
 		return
@@ -184,7 +185,7 @@ func (c *channel) setLast() {
 	}
 }
 
-// If the lowest READY priority can't carry its calls, we want another one below it.
+// want asks for another priority if the lowest READY one can't carry its calls.
 func (c *channel) want() {
 	below := ""
 	if p := share.Short(c.order()); p >= 0 {
@@ -196,7 +197,7 @@ func (c *channel) want() {
 	}
 }
 
-// While no child is READY, we cut each child's long backoffs short.
+// limitBackoffs cuts each child's long backoffs short while no child is READY.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
 	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))
@@ -259,7 +260,7 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-// No run takes that long, so we cut it off before it overflows.
+// seconds cuts off what would overflow. No run takes that long.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), 1e18))
 }
@@ -306,7 +307,7 @@ func (c *channel) pick(r *call) {
 	}
 }
 
-// If a call has changed what a share means for other priorities, we have to settle.
+// with settles if f has changed what the share means for other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
 	before := s.Standing()

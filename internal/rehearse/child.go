@@ -92,7 +92,7 @@ func (m *model) subset(servers []*server) []*server {
 
 func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
-// All endpoints connect with the first update.
+// connect connects all endpoints with the first update.
 func (ch *child) connect() {
 	if ch.updated {
 		return
@@ -335,7 +335,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 	}
 }
 
-// An attempt to connect takes two round trips, or one if it's refused.
+// dial tries to connect, which takes two round trips, or one if it's refused.
 func (e *endpoint) dial() {
 	m := e.child.channel.model
 	e.run++
@@ -377,7 +377,8 @@ func (e *endpoint) dial() {
 	})
 }
 
-// gRPC's backoff is 1 s times 1.6 for each further failure, plus or minus a fifth.
+// backOff is like gRPC's backoff, which is 1 s times 1.6 for each further failure, plus or minus a
+// fifth.
 func (e *endpoint) backOff(failures int) {
 	m := e.child.channel.model
 	longest := m.world.Policy.MaxConnectBackoff
@@ -443,7 +444,7 @@ func (e *endpoint) begin() ticket {
 	return ticket{e.period, e.ejection, e.outlier.State() == outlierdetection.Returned}
 }
 
-// We count calls in the same way as policy/outlierdetection.
+// ended counts calls in the same way as policy/outlierdetection.
 func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 	if e.child.closed || e.child.outliers.NoOp() || blame == share.FullNow {
 		return

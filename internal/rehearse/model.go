@@ -83,8 +83,9 @@ func (m *model) at(t time.Duration, do func()) {
 	heap.Push(&m.events, event{t, m.serial, do})
 }
 
-// Without calls, only use cares about what's READY. We don't prepare picks at each report then,
-// because with a thousand localities that would take minutes.
+// hasCalls returns true if clients make any calls. If they don't, only use cares about what's
+// READY. Preparing picks at each report would be a waste then, and take minutes with a thousand
+// localities.
 func (m *model) hasCalls() bool { return m.world.Rate > 0 }
 
 func (m *model) after(d time.Duration, do func()) { m.at(m.now+d, do) }

@@ -74,9 +74,9 @@ func Play(ctx context.Context, w World, seed uint64) *Outcome {
 	return o
 }
 
-// The fleet is back to normal after three seconds in a row in which less than 2 % of the calls are
-// lost and the first priority answers at least 90 % of what it used to. We measure from the end of
-// the last fault.
+// normal returns how long it took to get back to normal after the last fault. That's the case after
+// three seconds in a row in which less than 2 % of the calls are lost and the first priority
+// answers at least 90 % of what it used to.
 func (o *Outcome) normal(w *World) time.Duration {
 	begin, end := w.Length, time.Duration(0)
 	for _, e := range w.Events {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Highest priority first. The fourth color is for all that remain.
+// colours are for the priorities, highest first. The fourth one is for all that remain.
 var colours = []string{"#2f6db5", "#e0a030", "#6a9a3a", "#8a6ab0"}
 
 // Plot draws an SVG with the calls that each priority answers per second, stacked, with the lost

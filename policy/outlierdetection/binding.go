@@ -28,7 +28,7 @@ type subConns struct {
 	assigned  []*endpoint
 }
 
-// An address can't be a map key, so we use this instead.
+// text stands in for an address, which can't be a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
@@ -78,7 +78,8 @@ func (p *policy) bind(list []*endpoint) []*endpoint {
 	return touched
 }
 
-// moved are the subchannels that now belong to another endpoint, or to none.
+// assign returns the endpoints whose subchannels may have changed, and the subchannels that now
+// belong to another endpoint, or to none.
 func (b *subConns) assign(list, added, removed []*endpoint) (touched []*endpoint, moved []*subConn) {
 	if list == nil && b.byAddress == nil {
 		return nil, nil
@@ -146,7 +147,7 @@ func (b *subConns) reindex(added, removed []*endpoint) bool {
 	return true
 }
 
-// Nearly all addresses end up in byAddress, which takes less memory than ambiguous.
+// index puts nearly all addresses into byAddress, which takes less memory than ambiguous.
 func (b *subConns) index(list []*endpoint) {
 	b.byAddress, b.stale, b.ambiguous, b.byText = nil, false, nil, nil
 	if list == nil {
@@ -212,7 +213,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// If several endpoints match, we prefer the current one. Returns nil if none does.
+// endpointOf returns the endpoint of s, or nil. If several endpoints match, it prefers the current
+// one.
 func (b *subConns) endpointOf(s *subConn) *endpoint {
 	s.mu.Lock()
 	only := s.address
@@ -297,7 +299,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Connecting
 }
 
-// It must run on the policy's serializer.
+// connectedTo must run on the policy's serializer.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))

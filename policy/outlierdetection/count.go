@@ -38,7 +38,8 @@ func setOf(list ...codes.Code) codeSet {
 
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
-// Of these, the last three count only if bytes were received from the server (see shell.Ended).
+// defaultFailures are the codes that count as failures by default. The last three only count if
+// bytes were received from the server (see shell.Ended).
 var defaultFailures = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss, codes.Internal, codes.Unknown, codes.ResourceExhausted)
 
 // rulesOf returns nil if the configuration doesn't need counts.

@@ -147,8 +147,8 @@ func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint
 	return near, moved
 }
 
-// Comparing the slices isn't enough, because a resolver may change its list in place. So we also
-// check the key.
+// isUnchanged returns true if we know that the endpoint still has these addresses. Comparing the
+// slices isn't enough, because a resolver may change its list in place. So we also check the key.
 func (s *endpointStats) isUnchanged(addresses []resolver.Address) bool {
 	return len(addresses) == 1 && shared(s.addresses, addresses) &&
 		s.key.Is(identity.Address{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName})

@@ -32,7 +32,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// The new period is a copy of the previous one, modified by change.
+// begin starts a new period, which is a copy of the previous one that's modified by change.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -48,7 +48,7 @@ func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	}
 }
 
-// It must run on the policy's serializer.
+// stateChanged must run on the policy's serializer.
 func (p *policy) stateChanged(e *endpoint) {
 	p.begin(e, func(b *period) {
 		switch e.State() {

@@ -82,7 +82,8 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// An update doesn't restart an interval that's already running.
+// startTimer starts the timer for the next sweep. An update doesn't extend an interval that's
+// already running.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {

@@ -97,8 +97,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address[:], 0)
 }
 
-// Outlier detection forgets endpoints without a subchannel, so we create the new one before we shut
-// down the old one.
+// renew creates the new subchannel before it shuts down the old one, because outlier detection
+// forgets endpoints without a subchannel.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -125,7 +125,7 @@ func (e *entry) shutdown() {
 	}
 }
 
-// gRPC doesn't hold any lock while it calls this.
+// changed is called by gRPC, which doesn't hold any lock at that point.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
@@ -145,12 +145,14 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 
 var epoch = time.Now()
 
-// gRPC itself doesn't back off when an established connection ends.
+// backOff is for established connections that have ended. gRPC itself doesn't back off in that
+// case.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// gRPC holds a lock here that RegisterHealthListener needs, so we can only queue an event.
+// healthChanged is called by gRPC with a lock held that RegisterHealthListener needs, so it can
+// only queue an event.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

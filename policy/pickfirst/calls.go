@@ -55,7 +55,8 @@ func (c *calls) enqueue(f func(*policy)) {
 	})
 }
 
-// If READY was never published for the lost connection, it had no calls.
+// awaitCalls is called when the connection is lost. If READY was never published for it, there were
+// no calls.
 func (s *subchannel) awaitCalls() {
 	c := s.calls
 	if c == nil {

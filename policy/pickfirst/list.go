@@ -10,8 +10,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// We go endpoint by endpoint (A61), in random order if seed is set. Then we interleave the address
-// families and remove duplicates. state isn't modified.
+// addressesOf goes endpoint by endpoint (A61), in random order if seed is set. Then it interleaves
+// the address families and removes duplicates. state isn't modified.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -84,8 +84,8 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// New addresses get -1. Two addresses are the same if they have the same Addr, server name and
-// attributes.
+// placesIn returns the index in old for each address of the list, or -1 if it's new. Two addresses
+// are the same if they have the same Addr, server name and attributes.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -95,7 +95,7 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// A map only pays off if there are enough searches.
+// finder only builds a map if there are enough searches for it to pay off.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

@@ -11,7 +11,8 @@ import (
 
 var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// err must not contain a status error, since that would also end calls that wait for ready.
+// failing returns a picker that fails calls with err. err must not contain a status error, since
+// that would also end calls that wait for ready.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
 type idlePicker struct {

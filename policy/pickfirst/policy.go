@@ -17,8 +17,8 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// There can be tens of thousands of these, one for each endpoint, so we keep it small and without a
-// goroutine.
+// policy is the balancer. There can be tens of thousands of these, one for each endpoint, so we
+// keep it small and without a goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed

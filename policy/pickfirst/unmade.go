@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// refusals is how often NewSubConn has failed already. This runs on the serializer.
+// open creates the subchannel. refusals is how often NewSubConn has failed already. This runs on
+// the serializer.
 func (s *subchannel) open(address []resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn(address, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {

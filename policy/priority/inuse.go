@@ -17,7 +17,8 @@ type reportedPriority struct {
 	reason string
 }
 
-// cause is the reason that we've just logged, or "" if nothing has changed.
+// reportInUse tells the application about the priority in use. cause is the reason that we've just
+// logged, or "" if nothing has changed.
 func (p *policy) reportInUse(cause string) {
 	reporter := stateattr.ChannelOf(p.state).InUse
 	if reporter == nil {

@@ -124,7 +124,8 @@ func (p *policy) noteReturn(name string, ready []string) {
 	}
 }
 
-// If a READY priority can't carry its calls, we ask for another one below the lowest such priority.
+// want asks for another priority if a READY one can't carry its calls. It goes below the lowest one
+// for which that's true.
 func (p *policy) want() {
 	below := ""
 	if n := share.Short(p.order()); n >= 0 {

@@ -17,7 +17,8 @@ type childStatus struct {
 	lastFailure    string    // shown on debug pages until the child is READY
 }
 
-// During an update of the policy, call this after the child's update, which may return an error.
+// updateStatus must be called after the child's update, which may return an error, if the policy
+// itself is being updated.
 func (p *policy) updateStatus(child string) {
 	state, exists := p.core.State(child)
 	status := p.statuses[child]

@@ -49,7 +49,7 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 	sc.UpdateAddresses(addresses)
 }
 
-// Pickers below this policy return these, and we unwrap them.
+// subConn is what pickers below this policy return. We unwrap it.
 type subConn struct {
 	balancer.SubConn
 	below    func() *func(balancer.DoneInfo) // see EndWith

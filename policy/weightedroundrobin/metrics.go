@@ -46,7 +46,7 @@ func (c *pickCount) use(picker *weighted.Picker) {
 	c.picker, c.taken = picker, 0
 }
 
-// The caller holds mu.
+// read must be called with mu held.
 func (c *pickCount) read() {
 	add := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {

@@ -38,8 +38,8 @@ type policy struct {
 
 var errNoEndpoints = fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)
 
-// endpoint builds the policies of the endpoints. Their Close must shut down all of their
-// subchannels.
+// spec describes the policy. endpoint builds the policies of the endpoints, whose Close must shut
+// down all of their subchannels.
 func spec(endpoint func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
@@ -96,7 +96,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.updateChildren(outdated)
 }
 
-// The result lists the children that need an update.
+// assign assigns each endpoint to a child, and returns the children that need an update.
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
@@ -131,8 +131,8 @@ func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	return outdated
 }
 
-// With startPoint "random", we start at a random child. Otherwise every client would connect to the
-// same endpoint first.
+// updateChildren starts at a random child if startPoint is "random". Otherwise every client would
+// connect to the same endpoint first.
 func (p *policy) updateChildren(outdated []*child) {
 	first := 0
 	if p.config.StartRandom && len(outdated) > 0 {
@@ -168,8 +168,8 @@ func (p *policy) State() balancer.State {
 	return shell.Connecting()
 }
 
-// If all children have failed, calls get the error of one of them. If there are several, the error
-// also says how many.
+// failure returns the state to publish if all children have failed. Calls get the error of one of
+// them. If there are several, the error also says how many.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {

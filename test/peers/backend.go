@@ -66,7 +66,7 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Calls wait for each other, but not for those whose callers have left.
+// oneWorker makes calls wait for each other, but not for those whose callers have left.
 func oneWorker(service time.Duration) func(context.Context) error {
 	worker, answer := make(chan struct{}, 1), answerAfterDelay(service)
 	return func(ctx context.Context) error {
@@ -103,7 +103,7 @@ func startBackend(priority, address string, certificate *tls.Certificate) (*back
 
 func (b *backend) setBehavior(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
 
-// From now on, half of one client's calls are more than the backend can answer.
+// fill makes half of one client's calls more than the backend can answer.
 func (b *backend) fill() { b.setBehavior(oneWorker(60 * time.Millisecond)) }
 
 func (b *backend) start() error {
@@ -139,7 +139,7 @@ func (b *backend) kill() {
 	listener.Close() //nolint:errcheck // needed only if the server does not serve yet
 }
 
-// Connections get GOAWAY at once, but stay until their calls have ended.
+// drain sends GOAWAY on each connection at once, but keeps it until its calls have ended.
 func (b *backend) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +168,7 @@ func (b *backend) crash(lifetime time.Duration) {
 	}
 }
 
-// The kernel drops everything that arrives at the listener and its connections.
+// dropReceived makes the kernel drop everything that arrives at the listener and its connections.
 func (b *backend) dropReceived() error {
 	b.mu.Lock()
 	socket, err := b.listener.SyscallConn()

@@ -49,7 +49,7 @@ func outlierDetection(interval string) string {
 		"childPolicy": [%s]}}`, interval, volume, roundRobin)
 }
 
-// Retries and health checks are as in Recommended.
+// serviceConfig has the same retries and health checks as Recommended.
 func serviceConfig(policy string) grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [%s],
 		"healthCheckConfig": {"serviceName": ""},
@@ -81,8 +81,8 @@ func withClose(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func()
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// MultiEndpoint of grpc-gcp-go gets the names of both priorities. Its fastest setting is no
-// switching delay, so that's what we use.
+// multiEndpoint uses MultiEndpoint of grpc-gcp-go with the names of both priorities. Its fastest
+// setting is no switching delay, so that's what we use.
 func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	pool := &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}}

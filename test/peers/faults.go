@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// strike makes the first priority fail. If then is set, it runs after that, until we stop
-// observing.
+// fault makes the first priority fail with strike. If then is set, it runs after that, until we
+// stop observing.
 type fault struct {
 	name, what string
 	secure     bool

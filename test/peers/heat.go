@@ -19,8 +19,8 @@ const style = `<style>
 </style>
 `
 
-// The map has a field for each fault and client, which gets darker with the logarithm of the
-// median.
+// heat draws a map with a field for each fault and client, which gets darker with the logarithm of
+// the median.
 func heat(m measure, figures map[[2]string]figure) string {
 	width, height := namesWide+fieldWide*len(contestants)+10, namesHigh+fieldHigh*len(faults)+10
 	var b strings.Builder
@@ -50,7 +50,8 @@ func heat(m measure, figures map[[2]string]figure) string {
 
 func center(column int) int { return namesWide + column*fieldWide + fieldWide/2 }
 
-// The opacity goes from 0.05 for the lowest value of a measure to 0.75 for the highest.
+// darkness returns the opacity, from 0.05 for the lowest value of a measure to 0.75 for the
+// highest.
 func (m measure) darkness(value float64) float64 {
 	share := math.Log(max(value, m.low)/m.low) / math.Log(m.high/m.low)
 	return 0.05 + 0.7*min(share, 1)

@@ -44,7 +44,7 @@ type job struct {
 	run   int
 }
 
-// We only do the runs that the results don't have yet.
+// compare only does the runs that the results don't have yet.
 func compare(runs, atOnce int, chosen string, kept bool) error {
 	l := &league{dns: dnstest.Start()}
 	defer l.dns.Stop()
@@ -94,8 +94,8 @@ func (l *league) has(f fault, run int) bool {
 
 const maxAttempts = 5
 
-// We repeat the job if a client couldn't run, or if the control shows that the machine was too
-// busy.
+// measure repeats the job if a client couldn't run, or if the control shows that the machine was
+// too busy.
 func (l *league) measure(j job) {
 	var err error
 	for range maxAttempts {
@@ -123,7 +123,7 @@ func (l *league) addRecords(records []record) {
 	}
 }
 
-// All contestants, and the control, face the fault at the same time.
+// runAll lets all contestants, and the control, face the fault at the same time.
 func runAll(dns *dnstest.Server, j job) ([]record, error) {
 	all := append(slices.Clone(contestants), control)
 	records, errs := make([]record, len(all)), make([]error, len(all))
@@ -156,7 +156,7 @@ func firstError(errs []error) error {
 	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-// If any call of the control is slower than this, the run is invalid.
+// maxControlCall makes a run invalid if any call of the control is slower.
 var maxControlCall = 100 * time.Millisecond
 
 func isUndisturbed(r result) bool {

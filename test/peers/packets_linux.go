@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel drops every packet for this socket before TCP sees it. If it's a listener, it won't
-// answer any SYN, so connection attempts just hang.
+// dropReceived makes the kernel drop every packet for this socket before TCP sees it. If it's a
+// listener, it won't answer any SYN, so connection attempts just hang.
 func dropReceived(socket syscall.RawConn) error {
 	nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // keep 0 bytes of each packet
 	var failed error

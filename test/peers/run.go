@@ -64,7 +64,7 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	return r, failed
 }
 
-// We make calls at a constant rate, without waiting for answers.
+// calls makes calls at a constant rate, without waiting for answers.
 type calls struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -101,7 +101,8 @@ func (c *calls) stop() []call {
 	return c.ended
 }
 
-// None of the last 100 calls may have failed, and some must have gone to the first priority.
+// checkLast requires that none of the last 100 calls has failed, and that some have gone to the
+// first priority.
 func (c *calls) checkLast() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +118,8 @@ func (c *calls) checkLast() error {
 	return nil
 }
 
-// all is in the order in which calls ended. The fault occurred somewhere between began and struck.
+// summarize expects calls in the order in which they ended. The fault occurred somewhere between
+// began and struck.
 func summarize(all []call, began, struck time.Time) result {
 	r := result{first: never}
 	priority, row := firstPriority, 0
@@ -147,6 +149,6 @@ func summarize(all []call, began, struck time.Time) result {
 	return r
 }
 
-// With fewer answers in a row from the other priority, we don't count a change, since a client may
-// just be testing whether a priority has recovered.
+// answersOfChange is how many answers in a row must come from the other priority to count as a
+// change. With fewer, a client may just be testing whether a priority has recovered.
 const answersOfChange = 5

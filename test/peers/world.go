@@ -103,7 +103,7 @@ func (w *world) host(priority string) string {
 	return fmt.Sprintf("%s-%d.league.test", priority, w.number)
 }
 
-// The priority "all" has the addresses of both.
+// name returns the target for a priority. "all" has the addresses of both.
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
 func (w *world) options() []grpc.DialOption {
@@ -148,7 +148,7 @@ func (w *world) dropsFrom(address string) bool {
 	return w.dropped[address]
 }
 
-// The kernel drops all packets from these backends to the client.
+// dropAnswers makes the kernel drop all packets from these backends to the client.
 func (w *world) dropAnswers(backends []*backend) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -108,7 +108,7 @@ func (r *resolution) visit(e Entry, path []string) {
 	}
 }
 
-// The path may be longer than MaxDepth, so we only show its end.
+// formatPath only shows the end of the path if it's longer than MaxDepth.
 func formatPath(path []string, name string) (text string) {
 	if n := len(path); n > MaxDepth {
 		path, text = path[n-MaxDepth:], "… -> "

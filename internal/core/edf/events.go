@@ -18,11 +18,11 @@ type Scratch struct {
 	table  []uint32
 }
 
-// An event is a deadline of a class. We pack both into one integer, so that sorting integers sorts
-// the events. The lowest idBits bits are the class number, and the bits above are the deadline
-// minus begin, shifted right by shift. Ties come out right because classes are numbered by their
-// first member. If the shift cuts off bits in which two deadlines differ, though, their order may
-// be wrong. That's what appendEqual fixes.
+// extent describes the events of a stretch. An event is a deadline of a class. We pack both into
+// one integer, so that sorting integers sorts the events. The lowest idBits bits are the class
+// number, and the bits above are the deadline minus begin, shifted right by shift. Ties come out
+// right because classes are numbered by their first member. However, if the shift cuts off bits in
+// which two deadlines differ, their order may be wrong. That's what appendEqual fixes.
 type extent struct {
 	begin  uint64
 	shift  int
@@ -60,7 +60,7 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// This is branch-free on purpose, as the processor would mispredict the branches often.
+// dueClasses is branch-free on purpose, because processors would mispredict the branches often.
 func (q *Sequence) dueClasses(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
@@ -75,7 +75,7 @@ func (q *Sequence) dueClasses(s *Scratch, length uint64) []uint32 {
 
 const largeBucket = 32
 
-// This is a bucket sort with about as many buckets as there are events. We sort the large buckets
+// sort is a bucket sort with about as many buckets as there are events. We sort the large buckets
 // separately and finish with an insertion sort, so it usually takes linear time. With slices.Sort,
 // a pick among 10,000 entries takes 2.2 times as long for zipf weights, and 3.2 times as long for
 // weights from 1 to 100 with random start points.

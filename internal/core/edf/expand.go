@@ -88,8 +88,8 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 	return picks
 }
 
-// If there are many offsets, we use a bit set instead of sorting. That makes a pick among 10,000
-// entries with weights from 1 to 100 twice as fast.
+// sortOffsets uses a bit set if there are many offsets. That makes a pick among 10,000 entries with
+// weights from 1 to 100 twice as fast.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {

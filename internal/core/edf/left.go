@@ -29,10 +29,10 @@ type Position struct {
 	skip uint64 // number of picks before this position; only set by New
 }
 
-// If an entry's Left is above Full, it has already been picked for its deadline in the next unit of
-// time. Lefts always returns such entries before any others with the same deadline. That may no
-// longer hold once the weights or the order have changed. In that case we return false, and the
-// caller must treat every Left above Full as Full.
+// startOf returns the position where picking starts. An entry whose Left is above Full has already
+// been picked for its deadline in the next unit of time. Lefts always returns such entries before
+// any others with the same deadline, but that may no longer hold once the weights or the order have
+// changed. In that case we return false, and the caller must treat every Left above Full as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
 	p = Position{last: -1}
 	waiting := false

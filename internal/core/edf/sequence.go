@@ -34,7 +34,7 @@ type class struct {
 	slack  uint32 // (rounded deadline - exact deadline) * weight; less than weight
 }
 
-// The result is never 0, since all picks with deadlines up to now have already happened.
+// leftAt never returns 0, since all picks with deadlines up to now have already happened.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))

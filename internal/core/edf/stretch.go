@@ -56,8 +56,8 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// If the cycle is still empty, we take the slice over. That saves a copy when the stretch is a
-// whole period.
+// extendCycle takes the slice over if the cycle is still empty. That saves a copy when the stretch
+// is a whole period.
 func (q *Sequence) extendCycle(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks

@@ -204,8 +204,9 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// A repetition doesn't change anything for the channel. m already uses the same answer, the channel
-// has accepted it, and the source hasn't made calls fail since.
+// isRepetition returns true if an answer doesn't change anything for the channel. That's the case
+// if m already uses the same answer, the channel has accepted it, and the source hasn't made calls
+// fail since.
 func (c *Core) isRepetition(m *mechanism, a Answer) bool {
 	return m.Phase == Answered && !c.lastRefused && !m.hasList() &&
 		m.Answer.Content == a.Content && !m.makesCallsFail()
@@ -280,8 +281,8 @@ func (c *Core) confirm(m *mechanism) {
 	c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.now}})
 }
 
-// We do this before a source fails, stops or is replaced. Unless the source was in doubt, the
-// answer was valid until now, because we would have heard of any change.
+// keepConfirmed is called before a source fails, stops or is replaced. Unless the source was in
+// doubt, the answer was valid until now, because we would have heard of any change.
 func (c *Core) keepConfirmed(m *mechanism) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
 		c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.validUntil(m)}})
@@ -383,8 +384,8 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// Unlike inUse, this includes mechanisms that were replaced by a list, and entries of lists that we
-// don't use yet.
+// allMechanisms, unlike inUse, includes mechanisms that were replaced by a list, and entries of
+// lists that we don't use yet.
 func (c *Core) allMechanisms() []*mechanism {
 	return slices.SortedFunc(maps.Values(c.byID), func(a, b *mechanism) int { return int(a.ID - b.ID) })
 }

@@ -7,7 +7,8 @@ const (
 	staysInUse = "; the previous endpoints stay in use"
 )
 
-// We log a failure and its consequence only if the text has changed. If so, we return true.
+// recordFailure logs a failure and its consequence, unless it's the same text again. It returns
+// true if it has logged anything.
 func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 	m.recordError(text, c.now)
 	if m.Failure.Text == text {
@@ -34,11 +35,12 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// Calls fail if there's no usable endpoint in the last answer and the source can't give us a better
-// one.
+// makesCallsFail returns true if the last answer has no usable endpoint and the source can't give
+// us a better one.
 func (m *mechanism) makesCallsFail() bool { return m.Answer.Why != "" && m.Failure.Text != "" }
 
-// This ends a failure. It also ends a doubt, unless the source does that itself (see Doubted).
+// confirmAnswer ends a failure. It also ends a doubt, unless the source does that itself (see
+// Doubted).
 func (c *Core) confirmAnswer(m *mechanism) {
 	if m.makesCallsFail() {
 		c.markChanged(m)
@@ -59,7 +61,8 @@ func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 
 func (m *mechanism) recordError(text string, now time.Time) { m.LastError, m.FailedAt = text, now }
 
-// Sources report changes, so unless the source is in doubt, its answer is valid right now.
+// validUntil returns when m's answer was last known to be valid. Sources report changes, so that's
+// now, unless the source is in doubt.
 func (c *Core) validUntil(m *mechanism) time.Time {
 	switch {
 	case !m.Doubt.Confirmed.IsZero():

@@ -79,7 +79,8 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.updateVisible(e)
 }
 
-// An endpoint without calls has no success rate, so even a volume of 0 requires one call.
+// hasVolume requires at least one call even if volume is 0, because an endpoint without calls has
+// no success rate.
 func hasVolume[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }

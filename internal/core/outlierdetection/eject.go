@@ -30,7 +30,8 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, algorithm})
 }
 
-// This is A50's "maximum % of an address list that can be ejected". We always allow one endpoint.
+// limitReached is about A50's "maximum % of an address list that can be ejected". We always allow
+// one endpoint.
 func (c *Core[T]) limitReached() bool {
 	return c.ejected > 0 && uint64(c.ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))
 }

@@ -67,7 +67,8 @@ func (c *Core[T]) addToCounts(e *Endpoint[T], delta int) {
 	}
 }
 
-// If we've just started or stopped showing ejections, we update all endpoints rather than some.
+// updateVisible updates what the child policy sees of some endpoints. If ejections have just become
+// visible or hidden, it updates all of them.
 func (c *Core[T]) updateVisible(some ...*Endpoint[T]) {
 	if shows := !c.config.BelowOverflow || c.sound > 0; shows != c.showsEjections {
 		c.showsEjections = shows

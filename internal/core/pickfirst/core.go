@@ -145,14 +145,14 @@ func (c *Core) InUse(i int) bool {
 	return c.phase == PhaseReady && c.published == Ready && i == int(c.next)
 }
 
-// We don't reuse the slice because we want an idle Core to be small.
+// takeActions doesn't reuse the slice, because we want an idle Core to be small.
 func (c *Core) takeActions() []Action {
 	actions := c.actions
 	c.actions = nil
 	return actions
 }
 
-// index for actions that aren't about any address
+// noAddress is the index in actions that aren't about any address.
 const noAddress = 0
 
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }
@@ -164,7 +164,7 @@ func (c *Core) appendAction(a Action) {
 	c.actions = append(c.actions, a)
 }
 
-// The error may have changed, so we publish TRANSIENT_FAILURE even twice in a row.
+// publish publishes TRANSIENT_FAILURE even twice in a row, because the error may have changed.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

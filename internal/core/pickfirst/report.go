@@ -66,8 +66,8 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	return c.takeActions()
 }
 
-// After two short-lived connections in a row, we treat the subchannel as failed until its backoff
-// ends.
+// connectionEnded counts short-lived connections. After two in a row, we treat the subchannel as
+// failed until its backoff ends.
 //
 // What complicates this is that gRPC reports the end of a connection while calls on it are still in
 // flight, e.g. for minutes after a GOAWAY. Until those calls are done, we can't tell, so we
@@ -179,8 +179,8 @@ func (c *Core) publishReady(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// We don't reconnect until ExitIdle. We do resolve again though, because servers close connections
-// to make their clients do that.
+// becomeIdle doesn't reconnect; that has to wait for ExitIdle. It does resolve again though,
+// because servers close connections to make their clients do that.
 func (c *Core) becomeIdle(i int) {
 	c.phase, c.keepsFailure = PhaseIdle, false
 	c.shutdownOthers(i)

@@ -35,8 +35,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.takeActions()
 }
 
-// If the list hasn't changed, we can't start a new pass. With frequent updates, we'd keep starting
-// over at the first address, and if that one doesn't respond, we'd never get to the second.
+// isSame returns true if the list hasn't changed, in which case we can't start a new pass. With
+// frequent updates, we'd keep starting over at the first address, and if that one doesn't respond,
+// we'd never get to the second.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -94,8 +95,8 @@ func (c *Core) handleEmptyList() {
 	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
-// Parents expect a state after each update. With alwaysPublish, we publish CONNECTING even if
-// that's what we published last.
+// beginFirstPass publishes CONNECTING. With alwaysPublish, it does so even if that's what we
+// published last, because parents expect a state after each update.
 func (c *Core) beginFirstPass(alwaysPublish bool) {
 	c.phase = PhaseConnecting
 	if alwaysPublish {

@@ -2,8 +2,8 @@ package priority
 
 import "time"
 
-// We don't always take a child at its word. If its failover timer has fired, or if it refused its
-// last update, we may treat it as failed:
+// child is a child as the core sees it. We don't always take it at its word. If its failover timer
+// has fired, or if it refused its last update, we may treat it as failed:
 //
 //	reported           failover timer  refused  counts as          calls
 //	READY, IDLE        stopped         no       READY, IDLE        use it
@@ -38,7 +38,8 @@ const (
 	fired
 )
 
-// While the lifetime isn't active, the deactivation timer is running.
+// lifetime says whether we're about to destroy a child. Unless it's active, the deactivation timer
+// is running.
 type lifetime int
 
 const (
@@ -56,7 +57,7 @@ func (ch *child) connectivityState() State {
 
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// The child may be nil, since there might be no priorities.
+// publication also works for a nil child, which means that there are no priorities.
 func (ch *child) publication() Kind {
 	switch {
 	case ch == nil:
@@ -69,8 +70,8 @@ func (ch *child) publication() Kind {
 	return Publish
 }
 
-// We don't choose a priority until the new child's first update is done (A56, "Algorithm for
-// Choosing a Priority"), because the child may report its state in the middle of it.
+// create creates a child. We don't choose a priority until its first update is done (A56,
+// "Algorithm for Choosing a Priority"), because the child may report its state in the middle of it.
 func (c *Core) create(name string) {
 	child := &child{name: name, reported: Connecting}
 	c.children[name], c.creating = child, child
@@ -99,7 +100,7 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// If the deactivation timer is already running, we leave it alone (A56, "Child Lifetime
+// deactivate starts the deactivation timer, unless it's already running (A56, "Child Lifetime
 // Management"). The exception is a deactivated child that is now removed as well. We restart its
 // timer if that gets rid of the child sooner.
 func (c *Core) deactivate(child *child, to lifetime) {

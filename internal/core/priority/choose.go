@@ -54,10 +54,10 @@ func (c *Core) choosePriority() int {
 	return len(c.config.Priorities) - 1
 }
 
-// With overflow, calls don't have to wait for a higher priority that's new, IDLE or reconnecting,
-// so we take the highest one that's READY. An IDLE priority above it then won't see any calls that
-// would make it connect, so we do that here. We make one exception: if calls are still waiting for
-// their very first connection, we don't give them to a lower priority that happens to connect
+// preferReady returns the highest priority that's READY. With overflow, calls don't have to wait
+// for a higher one that's new, IDLE or reconnecting. An IDLE priority above it won't see any calls
+// that would make it connect, so we do that here. We make one exception: if calls are still waiting
+// for their very first connection, we don't give them to a lower priority that happens to connect
 // faster.
 func (c *Core) preferReady(chosen int) int {
 	child := c.childAt(chosen)

@@ -26,8 +26,9 @@ type breaker struct {
 	probes    int
 }
 
-// If we don't need a probe yet, the call counts as one that goes elsewhere. An unanswered probe
-// counts as failed. If it didn't, a priority that hangs would get its next probe too soon.
+// isDue returns true if it's time for a probe. If it isn't, the call counts as one that goes
+// elsewhere. An unanswered probe counts as failed. If it didn't, a priority that hangs would get
+// its next probe too soon.
 func (b *breaker) isDue(idle time.Duration) bool {
 	b.elsewhere++
 	backOff := b.backOff
@@ -66,10 +67,10 @@ func (s *Share) trip(now time.Duration, cause Cause) bool {
 	return true
 }
 
-// We've waited for a whole budget and got no answer. If the last good answers show that the
-// priority was filling up, it doesn't hang; it's just so full that all calls expire. That can also
-// happen to the last priority without any such sign, so its share falls, and we use slow start all
-// the way back.
+// hang is called when we've waited for a whole budget and got no answer. If the last good answers
+// show that the priority was filling up, it doesn't hang; it's just so full that all calls expire.
+// That can also happen to the last priority without any such sign, so its share falls, and we use
+// slow start all the way back.
 func (s *Share) hang(now time.Duration) bool {
 	s.failing = s.failing || s.last && s.silence.waiting >= lastHanging
 	switch {
@@ -92,8 +93,9 @@ func (s *Share) hang(now time.Duration) bool {
 	return true
 }
 
-// If probes have been late for minutes, or ever since the first one, the calls are slow by nature.
-// We have to learn that as the usual latency, or the breaker would never close again.
+// probed is called when a probe has ended. If probes have been late for minutes, or ever since the
+// first one, the calls are slow by nature. We have to learn that as the usual latency, or the
+// breaker would never close again.
 func (s *Share) probed(now time.Duration, a answer) {
 	if a.hasTime && a.result == Good && (s.pressure.usual == 0 || s.breaker.backOff == mostBackOff) {
 		s.pressure.learn(now, a.ratio, a.elapsed)
@@ -116,8 +118,8 @@ type row struct {
 	since  time.Duration
 }
 
-// number is the row's number from when the call began. Returns true if the row is now long enough
-// to open the breaker.
+// end counts an error or a good answer. number is the row's number from when the call began. It
+// returns true if the row is now long enough to open the breaker.
 func (r *row) end(now time.Duration, number uint32, result Result, patience time.Duration) bool {
 	switch {
 	case result == Expired || result == Cancelled:
@@ -160,7 +162,8 @@ func (s *silence) cancel(number uint32) {
 	}
 }
 
-// There must be two calls waiting. Timers may fire a little early, so we allow for that.
+// exceeds requires at least two waiting calls. Timers may fire a little early, so we allow for
+// that.
 func (s *silence) exceeds(now, budget time.Duration) bool {
 	return s.waiting >= hangingCalls && now-s.since >= budget-budget/1000
 }

@@ -48,8 +48,8 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	return ByResult
 }
 
-// ownFault means that the endpoint, rather than the whole priority, is to blame for a bad or late
-// answer.
+// end does the work of End. ownFault means that the endpoint, rather than the whole priority, is to
+// blame for a bad or late answer.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
 	c.method.end(c.began)
@@ -96,8 +96,8 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 	return false, false
 }
 
-// The last priority was hanging and now answers again. Calls that expired earlier tell us nothing
-// about its queue now.
+// forget is called when the last priority was hanging and answers again. Calls that expired earlier
+// tell us nothing about its queue now.
 func (s *Share) forget(now time.Duration) {
 	s.pressure.mean = s.pressure.usual
 	s.answers = tally{began: now}

@@ -14,7 +14,8 @@ type Endpoint struct {
 	newer, next *Endpoint // next is the older neighbor in the list
 }
 
-// If an endpoint has answered another call since, it doesn't hang.
+// answeredSince returns true if the endpoint has answered a call since t, which means that it
+// doesn't hang.
 func (e *Endpoint) answeredSince(t time.Duration) bool { return e != nil && e.answered > t }
 
 // endpoints lists those that have answered recently, newest first, and counts how many are failing.
@@ -29,9 +30,9 @@ type endpoints struct {
 	badAt, otherBadAt time.Duration // when that was, and when another endpoint last had one
 }
 
-// A bad or late answer is the endpoint's own fault if it was bad or late before and at most half of
-// the endpoints are. It never is if calls choose their endpoints. And if the other endpoints were
-// ejected when the call began, that's why it's late.
+// isOwnFault says whether a bad or late answer is the endpoint's own fault. It is if the endpoint
+// was bad or late before, and at most half of the endpoints are. It never is if calls choose their
+// endpoints. And if the other endpoints were ejected when the call began, that's why it's late.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false

@@ -75,10 +75,10 @@ func (m *method) end(began time.Duration) {
 	}
 }
 
-// We start to learn from the eighth good answer. If eight in a row were quicker than usual, we
-// learn the slowest of them. Some methods have both short and long streams. The short ones end
-// first, and we don't want to conclude from them that the long ones are late. So if the calls in
-// flight are on average older than the answered call was, we use their age.
+// learn starts with the eighth good answer. If eight in a row were quicker than usual, we learn the
+// slowest of them. Some methods have both short and long streams. The short ones end first, and we
+// don't want to conclude from them that the long ones are late. So if the calls in flight are on
+// average older than the answered call was, we use their age.
 func (m *method) learn(now, took, elapsed time.Duration) {
 	if m == nil {
 		return
@@ -99,7 +99,7 @@ func (m *method) learn(now, took, elapsed time.Duration) {
 
 func (m *method) isStream() bool { return m.usual == 0 || time.Duration(m.usual) > longestCall }
 
-// How long a call without a deadline should take at most, or 0 for streams.
+// budget returns how long a call without a deadline should take at most, or 0 for streams.
 func (m *method) budget() time.Duration {
 	if m == nil || m.isStream() {
 		return 0

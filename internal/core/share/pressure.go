@@ -48,8 +48,9 @@ func (p *pressure) add(now time.Duration, a answer) {
 // The weight of a new answer in a mean over the last quarter of a second.
 func weight(elapsed time.Duration) float64 { return min(0.3, elapsed.Seconds()/meanTime.Seconds()) }
 
-// The usual ratio falls quickly and rises slowly. Above a quarter, it can't rise beyond the lowest
-// ratio of the last two spans. That way, a queue that comes and goes doesn't become usual.
+// learn lowers the usual ratio quickly and raises it slowly. Above a quarter, it can't rise beyond
+// the lowest ratio of the last two spans. That way, a queue that comes and goes doesn't become
+// usual.
 func (p *pressure) learn(now time.Duration, ratio float64, elapsed time.Duration) {
 	if now-p.lowestAt >= span || p.lowestAt == 0 {
 		p.lowest, p.lowestAt = [2]float64{ratio, p.lowest[0]}, now
@@ -74,7 +75,7 @@ func (p *pressure) lasts(now time.Duration) bool {
 	return now-p.calmAt >= window && p.sinceCalm > lateEnough && p.above(late)
 }
 
-// When we ask this, calls are failing, so we go by the last good answers.
+// wasFilling goes by the last good answers, since calls are failing by the time we ask.
 func (p *pressure) wasFilling() bool { return p.good > filling && p.good > 2*p.usual }
 
 // latency is the usual latency. We learn a lower one at once and a higher one slowly. 0 means

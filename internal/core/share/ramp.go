@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// We keep 0.7 of the share, or open the breaker if that leaves too little.
+// cut keeps 0.7 of the share, or opens the breaker if that leaves too little.
 func (s *Share) cut(now time.Duration, cause Cause) {
 	to := decrease * s.fraction
 	if s.last {
@@ -22,8 +22,9 @@ func (s *Share) cut(now time.Duration, cause Cause) {
 	s.fall(now, to, cause)
 }
 
-// If there are several cuts in a row, the threshold still comes from the share before the first of
-// them. A row of cuts approaches the capacity from above, and we want growth to stop just below it.
+// fall reduces the share. If that happens several times in a row, the threshold still comes from
+// the share before the first time. A row of cuts approaches the capacity from above, and we want
+// growth to stop just below it.
 func (s *Share) fall(now time.Duration, to float64, cause Cause) {
 	if s.fraction > s.fallen {
 		s.threshold = decrease * s.fraction
@@ -35,7 +36,7 @@ func (s *Share) fall(now time.Duration, to float64, cause Cause) {
 	s.renew(now)
 }
 
-// This starts a new epoch. Calls that began earlier tell us nothing about the new share.
+// renew starts a new epoch. Calls that began earlier tell us nothing about the new share.
 func (s *Share) renew(now time.Duration) {
 	s.epoch++
 	s.cutAt, s.grownAt = now, now
@@ -44,8 +45,8 @@ func (s *Share) renew(now time.Duration) {
 	s.streams, s.breaker.probes = streams{}, 0
 }
 
-// The share grows with the time since the last good answer, but never by more than most. This way,
-// it doesn't grow more slowly for clients with few calls.
+// grow lets the share grow with the time since the last good answer, but never by more than most.
+// This way, it doesn't grow more slowly for clients with few calls.
 func (s *Share) grow(now, most time.Duration) {
 	since := now - s.grownAt
 	step := min(since, most).Seconds()

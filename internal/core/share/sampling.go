@@ -7,8 +7,8 @@ const (
 	mostEvery = 256
 )
 
-// We time every call up to 100 calls a second. Above that, it's every second one, every fourth, and
-// so on.
+// sampling decides which calls we time. Up to 100 calls a second, that's every call. Above that,
+// it's every second one, every fourth, and so on.
 type sampling struct {
 	every uint32
 	since time.Duration
@@ -16,7 +16,7 @@ type sampling struct {
 	timed uint32
 }
 
-// While the view is free, each timed call accounts for that many calls.
+// count counts a timed call. While the view is free, it also accounts for those that weren't timed.
 func (s *sampling) count(now time.Duration, free bool) {
 	s.timed++
 	if s.calls++; free {

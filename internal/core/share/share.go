@@ -47,7 +47,7 @@ const (
 	gone      = time.Second            // if connections come back sooner, they aren't cold
 )
 
-// Slow start takes this long to get to a share of 1.
+// defaultRamp is how long slow start takes to get to a share of 1.
 const defaultRamp = 8 * time.Second
 
 // Share is the share of a priority in one channel. It has no lock, so callers need one. In its
@@ -173,7 +173,8 @@ func (s *Share) Probe(now time.Duration) bool {
 	return s.fraction == 0 && now-s.lastCall >= time.Second
 }
 
-// While the priority is filling up, the gradient reduces its share.
+// weight is the probability of taking a call. While the priority is filling up, the gradient makes
+// it lower than the share.
 func (s *Share) weight() float64 {
 	if s.pressure.above(filling) && (!s.last || s.fraction < 1) {
 		return s.fraction * max(0, 1+filling-s.pressure.mean)

@@ -13,11 +13,11 @@ type SlowStart struct {
 	MinWeightPercent float64
 }
 
-// A window has this many steps, which is enough for the load to grow smoothly.
+// slowStartSteps is the number of steps in a window. With this many, the load grows smoothly.
 const slowStartSteps = 50
 
-// While any child is in slow start, we multiply all weights by this, so that a fraction of a weight
-// of 1 can still be an integer.
+// slowStartScale is a factor for all weights while any child is in slow start. It lets us represent
+// a fraction of a weight of 1 as an integer.
 const slowStartScale = 1000
 
 // Factor returns what fraction of its weight an endpoint has when it's been READY for that long.
@@ -33,7 +33,7 @@ func (s SlowStart) Step() time.Duration {
 	return max(s.Window/slowStartSteps, time.Millisecond)
 }
 
-// Never less than 1, so that the endpoint gets at least some calls.
+// slowStartWeight never returns less than 1, so that the endpoint gets at least some calls.
 func slowStartWeight(weight, scale uint32, factor float64) uint32 {
 	return max(1, uint32(float64(weight)*float64(scale)*factor))
 }

@@ -10,7 +10,7 @@ import (
 
 type sealKey struct{}
 
-// We store a pointer to this because attributes compare values with ==.
+// sealed is stored as a pointer, because attributes compare values with ==.
 type sealed struct {
 	endpoints []resolver.Endpoint
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// The zero value has no endpoints. We need the lock because the child can create subchannels at any
-// time, and gRPC can report their states.
+// endpoints is a list of endpoints, empty by default. It needs the lock because the child can
+// create subchannels at any time, and gRPC can report their states.
 type endpoints struct {
 	picks atomic.Uint64
 	taken uint64
@@ -38,7 +38,7 @@ type endpoint struct {
 	failedAt  time.Time
 }
 
-// If the first address was there before, it's still the same endpoint.
+// update keeps an endpoint if its first address was there before.
 func (e *endpoints) update(list []resolver.Endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +60,8 @@ func (e *endpoints) update(list []resolver.Endpoint) {
 	}
 }
 
-// For an unknown address, we return an endpoint that isn't in any list.
+// of returns the endpoint with this address. If the address is unknown, that's an endpoint that
+// isn't in any list.
 func (e *endpoints) of(a resolver.Address) *endpoint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,7 +97,7 @@ func (e *endpoints) record(s *subConn, change func()) {
 	}
 }
 
-// The caller holds mu.
+// refresh must be called with mu held.
 func (p *endpoint) refresh() (changed bool) {
 	state, err := stateOf(p.conns)
 	if err != nil {

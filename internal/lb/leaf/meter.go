@@ -183,7 +183,7 @@ func (m *Meter) Counts() bool {
 	return m.exported != nil && m.exported.Load()
 }
 
-// The caller holds mu, and calls the result after it has released mu.
+// takePicks must be called with mu held. Its result must be called after mu has been released.
 func (m *Meter) takePicks() func() {
 	if m.exported == nil || !m.exported.Load() {
 		return func() {}

@@ -78,7 +78,7 @@ func (p *policy) reported(c *shell.Child, state balancer.State) {
 	}
 }
 
-// To get a lazy policy to connect, we ask for a pick just like a call would.
+// ask asks for a pick just like a call would, which makes a lazy policy connect.
 func ask(picker balancer.Picker) {
 	result, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 	if err == nil && result.Done != nil {
@@ -158,8 +158,8 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // RemoveSubConn is deprecated, but some policies still call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// The child's picker returns our subchannels. We count the call, and return the subchannel that the
-// policies above us know.
+// picker counts calls. The child's picker returns our subchannels, and we return the ones that the
+// policies above us know instead.
 type picker struct {
 	child           balancer.Picker
 	endpoints       *endpoints

@@ -165,8 +165,8 @@ func (c *Channel) Stop() {
 	c.discardIfGone()
 }
 
-// A channel is gone if it's closed or has been idle for more than idleRetention. The caller must
-// hold registry.mu.
+// isGone returns true if a channel is closed, or has been idle for more than idleRetention. The
+// caller must hold registry.mu.
 func (c *Channel) isGone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *Channel) discardIfGone() {
 	}
 }
 
-// Only channels without a root policy can be discarded. The caller must hold registry.mu.
+// discard only considers channels without a root policy. The caller must hold registry.mu.
 func discard(matches func(*Channel) bool) {
 	registry.rootless = slices.DeleteFunc(registry.rootless, func(c *Channel) bool {
 		if matches(c) {

@@ -32,7 +32,7 @@ const (
 	enhanceYourCalm      = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// Without a limit, every connection could log a line.
+// logInterval limits what we log. Otherwise every connection could log a line.
 const logInterval = time.Hour
 
 const message = "servers refuse keepalive pings"

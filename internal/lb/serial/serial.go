@@ -147,7 +147,7 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// The caller must hold s.mu, which is unlocked here.
+// runFirst must be called with s.mu held, and unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
 	var one [1]Event // saves an allocation if the queue is empty, as it usually is
@@ -175,10 +175,10 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// When the queue is empty, we keep its slice unless it's larger than this.
+// maxIdleCapacity is the capacity up to which an empty queue keeps its slice.
 const maxIdleCapacity = 8
 
-// If next isn't nil, the caller must drain it too.
+// drain returns another serializer that the caller must also drain, or nil.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {

@@ -26,7 +26,7 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// This is slow because it copies every path.
+// firstUnassigned copies every path, so it's slow.
 func firstUnassigned(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {

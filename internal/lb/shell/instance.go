@@ -49,7 +49,7 @@ type report struct {
 	next  *report
 }
 
-// When 10,000 endpoints connect, they send 30,000 reports, so it's worth reusing them.
+// reports is worth having because 10,000 endpoints send 30,000 reports when they connect.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
@@ -77,8 +77,8 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// A56 looks at the child's state right after "child.Update()", so we handle all reports from before
-// and during the update. The error has no status (see Plain).
+// update handles all reports from before and during the update before it returns, because A56 looks
+// at the child's state right after "child.Update()". The error has no status (see Plain).
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.handleReports()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})

@@ -25,7 +25,7 @@ func (s *Shell) endBatch() {
 	s.batchStart.Store(0)
 }
 
-// This ends each batch of events. We publish what's due and start a timer for the rest.
+// flush ends each batch of events. It publishes what's due and starts a timer for the rest.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:

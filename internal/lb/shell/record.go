@@ -53,7 +53,7 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// These codes indicate that the backend is failing (bit n is status code n). Others, e.g.
+// failureCodes indicate that the backend is failing (bit n is status code n). Others, e.g.
 // NOT_FOUND, are perfectly normal answers.
 const failureCodes = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted

@@ -63,9 +63,9 @@ func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error
 
-// We take the first error other than balancer.ErrBadResolverState, and add how many others there
-// are. If there is none, we have to return balancer.ErrBadResolverState itself, as gRPC compares it
-// with ==.
+// join returns the first error other than balancer.ErrBadResolverState, and adds how many others
+// there are. If there is none, it has to return balancer.ErrBadResolverState itself, as gRPC
+// compares it with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

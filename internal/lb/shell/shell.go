@@ -157,7 +157,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// If there's never been a valid configuration, calls would wait forever, so we fail them.
+// refuse makes calls fail if there's never been a valid configuration. They would wait forever
+// otherwise.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {

@@ -54,8 +54,8 @@ type Watcher interface {
 	Watched(on bool)
 }
 
-// Snapshots shouldn't cost too much, so per child there's at least this much time between two of
-// them.
+// snapshotInterval, multiplied by the number of children, is the least time between two snapshots.
+// They shouldn't cost too much.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
@@ -150,7 +150,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.watchedChildren = watched
 }
 
-// Only the debug page shows this time.
+// recordChange only does anything if there's a debug page, since nobody else looks at this time.
 func recordChange(since *int64, before, now connectivity.State) {
 	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

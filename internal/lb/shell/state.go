@@ -68,7 +68,7 @@ func Plain(err error) error {
 	return plainError{err}
 }
 
-// The error isn't embedded, or else its methods would reveal the status.
+// plainError doesn't embed the error, or else its methods would reveal the status.
 type plainError struct{ err error }
 
 func (p plainError) Error() string { return p.err.Error() }

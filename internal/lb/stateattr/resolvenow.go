@@ -4,7 +4,7 @@ import "google.golang.org/grpc/resolver"
 
 type reresolverKey struct{}
 
-// Functions can't be compared, so we store a pointer to this instead.
+// reresolver is stored as a pointer, because functions can't be compared.
 type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }

@@ -23,10 +23,11 @@ func NewPosition(random bool) Position {
 	return Position{left: edf.Full}
 }
 
-// If all positions are random and unused, we pretend that a random child, chosen by weight, was
-// just picked. We can't just start at a random time, because then the first picks wouldn't follow
-// the weights. For example, with weights 1 and 9, the heavier child would be next in 94.4 % of the
-// cases, but it should only get 90 % of the picks.
+// schedule creates a scheduler that starts at the given positions. If they're all random and
+// unused, we pretend that a random child, chosen by weight, was just picked. We can't just start at
+// a random time, because then the first picks wouldn't follow the weights. For example, with
+// weights 1 and 9, the heavier child would be next in 94.4 % of the cases, but it should only get
+// 90 % of the picks.
 //
 // The positions themselves aren't modified, so if a picker is replaced before its first pick, it
 // leaves no trace.
@@ -45,7 +46,8 @@ func schedule(weights []uint32, position func(i int) *Position) *edf.Scheduler {
 	})
 }
 
-// The probability of an index is proportional to its weight. sum is the sum of all weights.
+// randomIndex returns an index with a probability proportional to its weight. sum is the sum of all
+// weights.
 func randomIndex(weights []uint32, sum uint64) int {
 	remaining := rand.Uint64N(sum)
 	for i, w := range weights {

@@ -12,10 +12,10 @@ import (
 // survivor. In that case all other faults stay, we add some more, and the channel must find the
 // survivor.
 
-// Faults that end or prevent connections, so that gRFC A56 reacts to them.
+// connectionFaults end or prevent connections, so gRFC A56 reacts to them.
 var connectionFaults = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).stopServing}
 
-// Faults that make calls fail on connections that work. Only outlier detection reacts to those.
+// callFaults make calls fail on connections that work. Only outlier detection reacts to those.
 var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 
 const survivorCalls = 100

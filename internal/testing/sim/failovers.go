@@ -85,8 +85,8 @@ func number(text string) int {
 	return n
 }
 
-// If the child's last report came at this very instant, we can't tell the order relative to other
-// events.
+// reportedNow returns true if the child's last report came at this very instant. We can't tell the
+// order relative to other events then.
 func (s *childState) reportedNow() bool { return time.Since(s.reportedAt) == 0 }
 
 func (c *channel) childrenNamed(index, title string) (children []string, problem string) {

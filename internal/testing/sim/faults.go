@@ -69,7 +69,7 @@ func forEachEndpoint(f func(*World, string)) func(*World, []string) {
 	}
 }
 
-// Half of the time, refuseAll also resets existing connections.
+// refuseAll also resets existing connections half of the time.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {

@@ -57,9 +57,10 @@ func (f *file) Publish(truth EndpointSet) {
 	}
 }
 
-// A file can't contain a cluster without endpoints. So we add a draining endpoint to every priority
-// that has none. If there are no priorities at all, we add one with such an endpoint. That happens
-// when the file is an entry of a mixed source and the other entries have all the priorities.
+// withoutEmptyTiers adds a draining endpoint to every priority that has none, because a file can't
+// contain a cluster without endpoints. If there are no priorities at all, it adds one with such an
+// endpoint. That happens when the file is an entry of a mixed source and the other entries have all
+// the priorities.
 func withoutEmptyTiers(truth EndpointSet) EndpointSet {
 	if truth = truth.Clone(); len(truth) == 0 {
 		truth = EndpointSet{{{Zone: "z", Weight: 1}}}

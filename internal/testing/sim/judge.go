@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// By the time this many calls to each endpoint of a priority have failed, the channel must have
-// noticed.
+// failuresToNotice is how many calls to each endpoint of a priority may fail until the channel must
+// have noticed.
 const failuresToNotice = 5
 
 // judge checks one rule: if calls to any priority succeed, calls to the priority in use succeed. It

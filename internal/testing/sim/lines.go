@@ -139,8 +139,8 @@ func (w *World) sourceLine([]string) string {
 
 var lastErrorPattern = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
 
-// This is how the error of a rejected resource begins. The address in it doesn't exist anywhere
-// else.
+// duplicateAddressPattern matches how the error of a rejected resource begins. The address in it
+// doesn't exist anywhere else.
 var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is already in `)
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)

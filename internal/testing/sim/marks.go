@@ -87,7 +87,8 @@ var bounds = []mark{
 	{markSecondServer, "watch, from its connections"},
 }
 
-// A simulation reaches one of these when the library logs a line that matches pattern.
+// loggedMarks are the marks that a simulation reaches when the library logs a line that matches
+// pattern.
 var loggedMarks = []struct {
 	name    string
 	pattern *regexp.Regexp

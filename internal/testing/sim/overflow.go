@@ -19,9 +19,9 @@ import (
 // caller holds the lock.
 func (w *World) maxRecoveryTime() time.Duration { return w.timeOfRamp(120) }
 
-// From 1/16 on, it takes 186 answers, each of which makes the share grow by as much as in a second.
-// Since chance decides which answers the priority gets, we allow for 52 more or fewer. The caller
-// holds the lock.
+// maxTimeBelowOne allows for the 186 answers that it takes from 1/16 on, each of which makes the
+// share grow by as much as in a second. Since chance decides which answers the priority gets, there
+// may be 52 more or fewer. The caller holds the lock.
 func (w *World) maxTimeBelowOne() time.Duration { return w.timeOfRamp(186 + 4*52) }
 
 func (w *World) timeOfRamp(calls time.Duration) time.Duration {

@@ -218,7 +218,7 @@ func (w *World) isSettled() bool {
 	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// We can't check anything while the channel may still be reacting to a change.
+// checkInUse does nothing while the channel may still be reacting to a change.
 func (w *World) checkInUse() {
 	if !w.isSettled() || w.sharesVary() {
 		return

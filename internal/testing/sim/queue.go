@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// While a backend has a limited capacity, calls wait in a queue. In each interval one call begins,
-// and then takes the service time.
+// queue is where calls wait while a backend has a limited capacity. In each interval one call
+// begins, and then takes the service time.
 type queue struct {
 	interval, service time.Duration
 	lifo              bool

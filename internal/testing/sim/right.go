@@ -21,7 +21,7 @@ func (w *World) correctPriorities(truth EndpointSet) []int {
 	return all
 }
 
-// gRFC A56 only cares about whether the channel can connect.
+// reachable only asks whether the channel can connect, as that's all gRFC A56 cares about.
 func (w *World) reachable(address string) bool { return w.conditions[address].reachable() }
 
 func (w *World) certainlyUsable(address string) bool {

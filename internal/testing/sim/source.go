@@ -47,7 +47,7 @@ func (w *World) newLeaf(kind string, truth EndpointSet, first int, config Config
 	return newNames(truth, first)
 }
 
-// In this order, the first five seeds cover every kind.
+// kinds has an order in which the first five seeds cover every kind.
 var kinds = []string{"eds", "eds", "failover", "eds", "file", "file", "eds", "mixed", "mixed", "file"}
 
 func splitAddress(address string) (string, uint32) {

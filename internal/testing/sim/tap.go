@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// A tap records and forwards the updates and reports of the policy below it.
+// tapName is the name of the tap policy. A tap records and forwards the updates and reports of the
+// policy below it.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// Cost per endpoint of creating a scheduler and making its first pick.
+// buildCost is the cost per endpoint of creating a scheduler and making its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,7 +38,7 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// The latency of picks that run on all cores at once. It includes reading the clock.
+// tail is the latency of picks that run on all cores at once. It includes reading the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {

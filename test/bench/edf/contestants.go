@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// loop makes n picks. If all contestants shared one loop and passed it a function, the compiler
-// couldn't inline the call, so each has its own.
+// contestant is something that makes picks. If all contestants shared one loop and passed it a
+// function, the compiler couldn't inline the call, so each has its own.
 type contestant struct {
 	name  string
 	loop  func(n int)

@@ -80,8 +80,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// Cores take small portions of the n iterations until there are none left, so they all finish at
-// about the same time.
+// onAllCores runs the loop on all cores. They take small portions of the n iterations until there
+// are none left, so they all finish at about the same time.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64
@@ -100,7 +100,8 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// Not the median, because grpc-go's weighted_round_robin allocates every second in this process.
+// fewestAllocs doesn't return the median, because grpc-go's weighted_round_robin allocates every
+// second in this process.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

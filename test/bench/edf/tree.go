@@ -109,7 +109,7 @@ func generatedTree(weights []uint32) contestant {
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// In programs that import package debug, we count the end of each call.
+// debugTree is for programs that import package debug, in which we count the end of each call.
 func debugTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

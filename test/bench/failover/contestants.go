@@ -27,7 +27,7 @@ type contestant struct {
 
 const baseline = "grpc-go round_robin"
 
-// grpc-go doesn't have standbys and so on, so we don't use them here.
+// zeroOptions has no standbys and so on, because grpc-go doesn't have them either.
 var zeroOptions = understudy.Options{}
 
 var standby = understudy.Options{WarmStandby: 1, Overflow: true}
@@ -80,8 +80,8 @@ func fixedList(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// The resolver sends the first group's addresses. When gRPC requests a re-resolution, it switches
-// to the second group's.
+// switchedOnRequest has a resolver that sends the first group's addresses. When gRPC requests a
+// re-resolution, it switches to the second group's.
 func switchedOnRequest(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))

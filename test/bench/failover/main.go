@@ -19,7 +19,8 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 )
 
-// grpc-go waits 30 s between DNS lookups, which would make runs too long.
+// dnsPause replaces the 30 s that grpc-go waits between DNS lookups, which would make runs too
+// long.
 const dnsPause = time.Second
 
 func main() {
@@ -44,8 +45,8 @@ func exitOn(err error) {
 	}
 }
 
-// Each round measures every contestant once, so if the machine is slow for a while, that affects
-// all of them.
+// compare measures every contestant once per round, so if the machine is slow for a while, that
+// affects all of them.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {

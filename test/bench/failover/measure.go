@@ -59,7 +59,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	return r, err
 }
 
-// We do this in batches, so that the name server doesn't lose any queries.
+// connect opens channels in batches, so that the name server doesn't lose any queries.
 func connect(ctx context.Context, c contestant, l *lab, channels int) ([]*grpc.ClientConn, error) {
 	const batch = 50
 	open := newCounter()

@@ -11,7 +11,7 @@ import (
 //go:embed goodput.csv
 var goodputs string
 
-// The plot shows how many calls are answered at each load, with a line per client. The first column
+// goodput plots how many calls are answered at each load, with a line per client. The first column
 // of the table is the load.
 func goodput(table string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(table), "\n")

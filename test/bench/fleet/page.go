@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The tables have rows for these numbers of calls per client.
+// tableRows lists the rows of the tables, in calls per client.
 var tableRows = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls

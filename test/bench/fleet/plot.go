@@ -13,8 +13,8 @@ const (
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// These colors work for color-blind readers on light and dark pages. c0 is the first line and f0
-// its label.
+// style has colors that work for color-blind readers on light and dark pages. c0 is the first line
+// and f0 its label.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
 .c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}

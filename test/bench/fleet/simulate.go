@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// The clients of a fleet start together, and make the same number of calls to the same endpoints.
-// Endpoint i has weight i%maxWeight+1.
+// fleet is a set of clients that start together, and make the same number of calls to the same
+// endpoints. Endpoint i has weight i%maxWeight+1.
 type fleet struct {
 	clients, endpoints, maxWeight, calls int
 }
@@ -27,7 +27,7 @@ type result struct {
 
 type client func() int
 
-// This simulates the fleet once for each kind of client. The results are deterministic.
+// simulate simulates the fleet once for each kind of client. The results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -37,8 +37,8 @@ func (f fleet) simulate() []result {
 	}
 }
 
-// This client picks by earliest deadline first, like weighted_round_robin with all endpoints READY.
-// left is what remains of an endpoint's first interval.
+// scheduler returns a client that picks by earliest deadline first, like weighted_round_robin with
+// all endpoints READY. left is what remains of an endpoint's first interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -47,8 +47,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// This sequence of picks starts at a random point. One endpoint, drawn by weight, has just been
-// picked. For the others, a random part of their interval is left.
+// randomStart returns a client whose sequence of picks starts at a random point. One endpoint,
+// drawn by weight, has just been picked. For the others, a random part of their interval is left.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {

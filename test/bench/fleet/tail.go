@@ -17,7 +17,7 @@ type tails struct {
 	rows        []*tailRow
 }
 
-// Each row has one value per seed.
+// tailRow has one value per seed.
 type tailRow struct {
 	deadline, policy string
 	calls            int
@@ -101,7 +101,7 @@ func (t tails) table(deadline string) string {
 	return b.String()
 }
 
-// For each percentile we plot the latency, with a line per policy. On the x axis, every further
+// plot draws the latency for each percentile, with a line per policy. On the x axis, every further
 // nine takes up the same width.
 func (t tails) plot(deadline string) string {
 	const lowest, highest = 30, 1000
@@ -141,7 +141,8 @@ func (t tails) plot(deadline string) string {
 	return b.String()
 }
 
-// A policy on its own has the color of the same policy through us, but with dashes.
+// tailStyle returns the color for a policy. A policy on its own has the color of the same policy
+// through us, but with dashes.
 func tailStyle(policy string) (class int, dashes string) {
 	if strings.HasSuffix(policy, " alone") {
 		dashes = ` stroke-dasharray="6 4"`

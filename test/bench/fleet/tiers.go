@@ -19,9 +19,10 @@ type recording struct {
 
 type cost struct{ bytes, goroutines int }
 
-// The columns with the calls to a priority's backends. A row of recording.seconds starts with the
-// calls to each backend, those of p0 first. Then come the connection attempts to each backend in
-// the same order, the connection attempts to the management server, and the failed calls.
+// calls returns the columns with the calls to a priority's backends. A row of recording.seconds
+// starts with the calls to each backend, those of p0 first. Then come the connection attempts to
+// each backend in the same order, the connection attempts to the management server, and the failed
+// calls.
 func (r recording) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
@@ -81,7 +82,7 @@ func (r recording) column(c, from, to int) []int {
 	return all
 }
 
-// For each second from from to to-1, the maximum of the columns first to end-1.
+// busiest returns the maximum of the columns first to end-1, for each second from from to to-1.
 func (r recording) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -90,7 +91,7 @@ func (r recording) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// By the last 30 seconds, the fleet has settled.
+// steady returns the median of the last 30 seconds, by which time the fleet has settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)

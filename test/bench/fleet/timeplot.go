@@ -33,8 +33,8 @@ var linear = scale{
 	},
 }
 
-// For plots with both small and large values. There's no logarithm of 0, so we draw that a little
-// below 1.
+// logarithmic is for plots with both small and large values. There's no logarithm of 0, so we draw
+// that a little below 1.
 var logarithmic = scale{
 	position: func(n, most int) float64 {
 		const zero = 0.08

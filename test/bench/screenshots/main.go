@@ -102,7 +102,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// We only keep the 256 most frequent colors, which makes the file four times smaller.
+// write only keeps the 256 most frequent colors, which makes the file four times smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {

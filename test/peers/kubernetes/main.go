@@ -23,7 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// How long we wait between an event and the calls that we measure. A step can add to that.
+// settleTime is how long we wait between an event and the calls that we measure. A step can add to
+// that.
 const settleTime = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
@@ -57,7 +58,7 @@ func version() string {
 	return "of an unknown version"
 }
 
-// Both channels, ours and kuberesolver's, are new. Each step gets a row of the table.
+// runScenario uses new channels, ours and kuberesolver's. Each step gets a row of the table.
 func runScenario(s scenario, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {

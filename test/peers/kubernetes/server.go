@@ -87,7 +87,8 @@ func (s *apiServer) add(kind, object string) {
 	s.changed.Broadcast()
 }
 
-// Every watch gets new events. If it doesn't give a version, it gets all slices first.
+// serve sends new events to every watch. If a watch doesn't give a version, it gets all slices
+// first.
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
 	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {

@@ -50,7 +50,7 @@ func (f *follower) compileModule(ctx context.Context, dir string) error {
 	return nil
 }
 
-// If the page writes Go files but doesn't create a module for them, we do.
+// compile creates a module for Go files that the page writes if the page itself doesn't.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -78,8 +78,8 @@ func (f *follower) compileDirectory(ctx context.Context, dir string) error {
 	return err
 }
 
-// A block of YAML may be a file of endpoints that no command on the page reads. In that case,
-// understudy explain must accept it.
+// checkYAML checks a block of YAML that may be a file of endpoints. If no command on the page reads
+// it, understudy explain must accept it.
 func (f *follower) checkYAML(ctx context.Context, b block) error {
 	endpoints := false
 	for decoder := yaml.NewDecoder(strings.NewReader(b.content)); ; {

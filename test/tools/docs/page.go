@@ -108,7 +108,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// Any block that we would otherwise silently ignore is an error.
+// check returns an error for any block that we would otherwise silently ignore.
 func (b *block) check() error {
 	switch {
 	case b.language == "":

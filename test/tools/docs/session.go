@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A bash process runs the commands of a page with this script. It reads the number of a block, runs
-// the block, and writes an empty line to file descriptor 4 when it's done. Commands in the
-// background keep writing to the output file of their block.
+// driverScript is run by a bash process, which runs the commands of a page. It reads the number of
+// a block, runs the block, and writes an empty line to file descriptor 4 when it's done. Commands
+// in the background keep writing to the output file of their block.
 const driverScript = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"

@@ -17,8 +17,8 @@ import (
 
 const version = "v0.1.0"
 
-// In this environment, the pages' commands find the modules as released, and understudy on the
-// PATH.
+// environment is set up so that the pages' commands find the modules as released, and understudy on
+// the PATH.
 type environment struct {
 	dir string
 	env []string
@@ -71,7 +71,8 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// Symbolic links in private make everything in shared available, except our own modules.
+// shareModules uses symbolic links in private to make everything in shared available, except our
+// own modules.
 func shareModules(shared, private string) error {
 	ownPath := strings.Split(modproxy.Root, "/")[:2]
 	for _, part := range []string{"", "cache/download"} {

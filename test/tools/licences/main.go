@@ -28,7 +28,8 @@ const (
 	golang  = "the Go standard library"
 )
 
-// Licences that our dependencies may have. Each permits use under the terms of Apache-2.0.
+// allowed lists the licences that our dependencies may have. Each permits use under the terms of
+// Apache-2.0.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 var platforms = []string{"darwin", "linux", "windows"}
@@ -149,7 +150,7 @@ func collect(modules map[string]*moduleLicences, repository, platform string, pa
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// The licence may also be in a parent directory, up to the module's root.
+// read also looks in parent directories, up to the module's root.
 func (l *moduleLicences) read(module, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)

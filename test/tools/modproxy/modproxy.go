@@ -84,7 +84,7 @@ func releasedGoMod(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// These are the files that git tracks or would add. goMod is the new content of go.mod.
+// filesIn returns the files that git tracks or would add. goMod is the new content of go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir

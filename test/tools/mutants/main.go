@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// Tests of other packages that run for a package's mutants too, fastest first.
+// furtherTests lists tests of other packages that run for a package's mutants too, fastest first.
 var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./policy/priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./policy/weightedtarget", "./internal/channel/topology"},
@@ -77,7 +77,8 @@ func main() {
 	}
 }
 
-// These mutants behave like the original. Each line has a name, " # " and the reason.
+// equivalent reads the list of mutants that behave like the original. Each line has a name, " # "
+// and the reason.
 func equivalent(file string) (map[string]bool, error) {
 	text, err := os.ReadFile(file)
 	known := map[string]bool{}
@@ -127,7 +128,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	return nil
 }
 
-// This continues until remaining returns 0.
+// testBatch continues until remaining returns 0.
 func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {

@@ -18,8 +18,8 @@ type suite struct {
 	failsUnmutated bool          // they fail even without a mutant, so they can't detect any
 }
 
-// Tests with random input must get the same input for each mutant. They also must not save failing
-// input to a file, since later runs would read that.
+// suitesOf makes sure that tests with random input get the same input for each mutant. They also
+// must not save failing input to a file, since later runs would read that.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
@@ -39,7 +39,7 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	return all, nil
 }
 
-// The first time, we also run the tests without a mutant. If they fail, they can't detect any
+// run also runs the tests without a mutant the first time. If they fail, they can't detect any
 // mutants, and all of them count as survived.
 func (s *suite) run(p *program, number int) (outcome, error) {
 	test, err := p.test(s)

@@ -33,8 +33,8 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// The program has all mutants that compile, and the rest are marked as uncompiled. Outside of
-// functions, we can't weave.
+// weave puts all mutants that compile into the program, and marks the rest as uncompiled. Outside
+// of functions, we can't weave.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
@@ -77,7 +77,7 @@ func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	return found
 }
 
-// We record in copies which mutant each line belongs to.
+// weaveFile records in copies which mutant each line belongs to.
 func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	byFunction := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {

@@ -85,9 +85,9 @@ func wrap(packages []string, n int) (lines []string) {
 	return lines
 }
 
-// If the boxes overlap horizontally, the arrow goes straight down. If the second box is further
-// right, the arrow starts at the first box's right side. If it's further left, the arrow ends at
-// the second box's right side.
+// path draws an arrow. If the boxes overlap horizontally, it goes straight down. If the second box
+// is further right, it starts at the first box's right side. If it's further left, it ends at the
+// second box's right side.
 func path(from, to box) string {
 	fromX, toX := (from.left+from.right)/2, (to.left+to.right)/2
 	left, right := max(from.left, to.left), min(from.right, to.right)

@@ -32,7 +32,7 @@ type group struct {
 	base        bool // nearly everything imports it, so leave out the arrows
 }
 
-// Groups may only import groups in lower rows.
+// groups may only import groups in lower rows.
 var groups = []group{
 	{title: "the command", packages: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
 	{title: "the public package", packages: []string{".", "policy"}, row: 1, left: 20, right: 340},
@@ -53,7 +53,7 @@ var groups = []group{
 	}, row: 9, left: 20, right: 940, base: true},
 }
 
-// Nothing in the product imports these, so they're not in the picture.
+// ungrouped packages aren't imported by anything in the product, so they're not in the picture.
 var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/channel", "internal/e2e", "internal/testing/...", "examples/...", "docs/..."}
 
 func main() {
@@ -164,7 +164,8 @@ func arrows(imports map[string][]string) (map[int][]int, error) {
 	return reduceArrows(edges), nil
 }
 
-// We remove arrows that are implied by a path of others. There are no import cycles, so this ends.
+// reduceArrows removes arrows that are implied by a path of others. There are no import cycles, so
+// this ends.
 func reduceArrows(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {
