@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// PickerInterval, multiplied by the number of READY children, is the minimum time between two
-// pickers. If 10,000 endpoints connect at the same time, we build a picker every 10 ms rather than
-// 10,000 of them. The price is that until the next picker, new connections get no calls, and a call
-// that picks a connection that was just lost has to wait.
+// PickerInterval is the minimum time between two pickers for each READY child. If 10,000 endpoints
+// connect at the same time, we build a picker every 10 ms rather than 10,000 of them. The price is
+// that until the next picker, new connections get no calls, and a call that picks a connection that
+// was just lost has to wait.
 const PickerInterval = time.Microsecond
 
 // FewChildren is how many READY children there can be before building a picker costs more than a

@@ -54,8 +54,8 @@ type Watcher interface {
 	Watched(on bool)
 }
 
-// snapshotInterval, multiplied by the number of children, is the least time between two snapshots.
-// They shouldn't cost too much.
+// snapshotInterval is the minimum time between two snapshots for each child. It keeps their cost
+// down.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
