@@ -9,10 +9,10 @@ import (
 )
 
 // Ended returns how a call ended. If conclusive is true, the code tells us something about the
-// server. Some codes always do, because that's what we get if the server hangs or the connection is
-// lost. The client itself may produce any other code, e.g. if a message is too large, so those only
-// count if the call reached the server and some bytes came back. info is a pointer because copying
-// it would cost more than everything we do here.
+// server. For that, the call must have reached the server. With most codes, some bytes must have
+// come back as well, because the client may have made up the code itself, e.g. if a message is too
+// large. The exceptions are codes that we also get if the server hangs or the connection is lost.
+// info is a pointer because copying it would cost more than everything we do here.
 func Ended(info *balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	if info.Err != nil {
 		code = status.Code(info.Err)

@@ -32,8 +32,8 @@ type Server struct {
 }
 
 // New returns a server without EndpointSlices, to be used as an http.Handler. The resource version
-// of its first event is version+1. A watch that wants to start later than that fails, as it does
-// after a backup was restored.
+// of its first event is version+1. A watch that starts at a later version than the server's fails,
+// as it does after a backup has been restored.
 func New(version int) *Server {
 	s := &Server{slices: make(map[string]string), baseVersion: version}
 	s.changed = sync.NewCond(&s.mu)
