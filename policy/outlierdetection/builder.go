@@ -49,9 +49,9 @@
 // consecutiveFailuresEjection ejects an endpoint as soon as that many of its calls have failed in a
 // row. A success only resets the count if its call began after the first of these failures.
 //
-// Below a priority policy with overflow, calls can go to other priorities. So if every endpoint is
-// ejected, they all stay in use. Once an endpoint's ejection time is over, a single failure ejects
-// it again, until it has answered a call; see docs/a50.md.
+// Two things differ below a priority policy with overflow, which can send calls to other priorities.
+// If every endpoint is ejected, they all stay in use. And when an endpoint's ejection time is over,
+// a single failure ejects it again, until it has answered a call; see docs/a50.md.
 //
 // An ejected endpoint keeps its connection. gRPC's health listener tells the child that it's in
 // TRANSIENT_FAILURE. For this to work, the child must have a pick_first for each endpoint, as

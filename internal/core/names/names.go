@@ -6,7 +6,7 @@
 //   - If a lookup fails, the name keeps its last addresses.
 //   - For each name, we also remember when its addresses were last known to be valid, so that they can
 //     expire.
-//   - Before the first answer, we report an error only if no lookup has succeeded. Later, we report one
+//   - Before the first answer, we report an error if no lookup has succeeded. Later, we report one
 //     when the last lookup of every name has failed. The last good answer stays in use then.
 package names
 

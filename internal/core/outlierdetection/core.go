@@ -32,8 +32,8 @@ type Config struct {
 	//   - The child policy sees ejections only while at least one endpoint is sound. That means that it's
 	//     not ejected, and it's connected or hasn't failed to connect yet.
 	//   - A hidden ejection ends when the endpoint answers a call that began after the ejection.
-	//   - When an ejection has timed out, the endpoint is Returned. If its next call fails, it's ejected
-	//     again at once. The ejection time multiplier only goes down in an interval with a success.
+	//   - When an ejection has timed out, the endpoint is Returned. Until it answers a call, a single
+	//     failure ejects it again. The ejection time multiplier only goes down in an interval with a success.
 	BelowOverflow bool
 }
 
