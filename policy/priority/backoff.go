@@ -15,9 +15,9 @@ const (
 	waitEach     = time.Second / 2
 )
 
+// longestBackoff applies while no child is READY. We want to notice quickly when a server comes up,
+// so we make up to two attempts a second. gRPC's own backoff can be as long as 120 s.
 func longestBackoff(endpoints int) time.Duration {
-	// While no child is READY, we want to notice quickly when a server comes up, so we make up to
-	// two attempts a second. gRPC's own backoff can be as long as 120 s.
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 

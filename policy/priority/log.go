@@ -227,9 +227,9 @@ func (p *policy) logOutage(ready []string) {
 	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // we only get an event for a good answer if the share is 0, so look again later
 }
 
+// failEverywhere returns false for all as long as a priority that's connecting might help.
+// succeeded means that at least one call has succeeded since the outage began.
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
-	// all is false as long as a priority that's connecting might help. succeeded means that at
-	// least one call has succeeded since the outage began.
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
 		all = all && p.children[name] != nil && !p.core.Awaited(name)

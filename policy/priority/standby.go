@@ -81,8 +81,8 @@ func (p *policy) limitStandby(name string) {
 	}
 }
 
+// removeLimit updates the child in a separate event, so that the current state is published first.
 func (p *policy) removeLimit(name string) {
-	// First we publish the current state. The update of the child is a separate event.
 	if !p.standby.limited[name] {
 		return
 	}
@@ -95,9 +95,9 @@ func (p *policy) removeLimit(name string) {
 	})
 }
 
+// scheduleLimit limits a large standby again after ChildRetention. If it's in use or not READY by
+// then, we wait again.
 func (p *policy) scheduleLimit(name string) {
-	// After ChildRetention, a large standby is limited again. If it's in use or not READY by then,
-	// we wait again.
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
 		return
@@ -113,8 +113,9 @@ func (p *policy) scheduleLimit(name string) {
 	})
 }
 
+// removeLimitAfterFailure makes a standby try all of its endpoints, since maybe it's just the ones
+// we chose that fail.
 func (p *policy) removeLimitAfterFailure(name string) {
-	// Maybe it's just the endpoints that we chose, so try all of them.
 	if state, ok := p.core.State(name); !ok {
 		delete(p.standby.limited, name)
 	} else if state == core.TransientFailure {

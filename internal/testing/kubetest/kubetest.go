@@ -148,8 +148,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// begin must be called with the lock held.
 func (s *Server) begin(r *http.Request) (next, code int, reason string) {
-	// The caller must hold the lock.
 	version := r.URL.Query().Get("resourceVersion")
 	next, err := strconv.Atoi(version)
 	switch {

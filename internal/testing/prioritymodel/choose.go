@@ -103,9 +103,9 @@ func (m *Model) choose() {
 	}
 }
 
+// updateState doesn't publish an unchanged state again, except after a configuration update. A56's
+// pseudo-code does.
 func (m *Model) updateState(id string, r Report) {
-	// Unlike A56's pseudo-code, we don't publish an unchanged state again, except after a
-	// configuration update.
 	if id != m.published || m.forcePublish {
 		m.publish(r)
 	}

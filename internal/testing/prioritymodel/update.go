@@ -131,8 +131,8 @@ func (c *child) setUpdateErrorLater(err string) {
 	}
 }
 
+// policyReport handles a report at once, or in the next call of drain if delay is set.
 func (m *Model) policyReport(c *child, s *Stub, r Report, delay bool) {
-	// The report is handled at once, or in the next call of drain if delay is set.
 	s.LastReport = r
 	if delay {
 		m.delayed = append(m.delayed, func() { m.reported(c, s, r) })

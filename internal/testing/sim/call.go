@@ -45,8 +45,8 @@ func (c *call) invoke(cc *grpc.ClientConn, deadline time.Duration, waitForReady 
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
+// openStream opens a stream that the backend ends after length.
 func (c *call) openStream(ctx context.Context, cc *grpc.ClientConn, length time.Duration, waitForReady bool) (grpc.ClientStream, error) {
-	// The backend ends the stream after length.
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(waitForReady))
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
+// affectsPriorityInUse returns false for backends of lower priorities, as those can't change it. The
+// caller holds the lock.
 func (w *World) affectsPriorityInUse(address string) bool {
-	// Backends of lower priorities can't change it. The caller holds the lock.
 	return w.priorityInUse < 0 || slices.Contains(w.vitalAddresses, address)
 }
 

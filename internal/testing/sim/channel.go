@@ -73,8 +73,9 @@ func (c *channel) advance() {
 	c.model.Advance(elapsed)
 }
 
+// beginUpdate starts an update of the model. As in gRFC A56, any reports until endUpdate belong to
+// the update.
 func (c *channel) beginUpdate() {
-	// As in gRFC A56, any reports until endUpdate belong to the update.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
@@ -97,10 +98,10 @@ func (c *channel) endUpdate() {
 	}
 }
 
+// reportToModel keeps the report if the model hasn't created the child yet, which can happen
+// because the policy may handle simultaneous events in a different order. The model then gets it
+// along with the child. The caller holds the lock.
 func (c *channel) reportToModel(r prioritymodel.Report) {
-	// The policy may handle simultaneous events in a different order and create the child before
-	// the model does. If so, the model gets the report when it creates the child. The caller holds
-	// the lock.
 	if c.model.Updating(r.Text) == nil {
 		if c.unhandledReports[r.Text] = r; time.Since(c.updatedAt) == 0 {
 			c.coincidedAt = c.updatedAt
@@ -204,8 +205,8 @@ func (c *channel) check() {
 	}
 }
 
+// recordCoincidence must be called with the lock held.
 func (c *channel) recordCoincidence() {
-	// The caller holds the lock.
 	if c.lastFailover.Equal(c.updatedAt) {
 		c.coincidedAt = c.updatedAt
 	}
@@ -234,9 +235,10 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
+// checkFailover checks that calls don't leave a READY child for a lower one, for one without
+// endpoints, or for a higher one that's still connecting. Only an update, or gRFC A56 itself, may
+// cause that.
 func (c *channel) checkFailover(from, to string) {
-	// Except during an update, or if gRFC A56 demands it, calls must not leave a READY child for a
-	// lower one, for one without endpoints, or for a higher one that's still connecting.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers.Add(1)
@@ -265,8 +267,8 @@ func (c *channel) checkFailover(from, to string) {
 	}
 }
 
+// priorityIndex must be called with the lock held.
 func (c *channel) priorityIndex(name string) int {
-	// The caller holds the lock.
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if children, problem := c.childrenNamed(index, title); problem == "" {
 		return slices.Index(c.priorities, children[0])

@@ -13,8 +13,8 @@ func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
 const innerName = cluster + "Inner"
 
+// members gives the first cluster two priorities and the rest one each.
 func members(truth EndpointSet) []EndpointSet {
-	// The first cluster gets two priorities, and the rest get one each.
 	n := min(2, len(truth))
 	all := []EndpointSet{truth[:n:n]}
 	for _, tier := range truth[n:] {

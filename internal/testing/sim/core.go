@@ -128,13 +128,13 @@ func (w *World) checkSurvivor(survivor string, detects bool) {
 	w.judgeSurvivor(survivor, answered, survivorCalls, detects, last)
 }
 
+// judgeSurvivor checks how many of the calls were answered. Without outlier detection, that must be
+// all of them. With it, up to a third may fail, since ejected endpoints come back while they still
+// fail. If only some endpoints of a priority work, it gets worse: each one that comes back fails up
+// to five calls, or all of them if calls are rare. We then want 80 % of the success rate without
+// outlier detection. If connections are reset during bursts of 80 calls, another quarter may fail,
+// because up to 34 of the 80 are in flight.
 func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool, last error) {
-	// Without outlier detection, every call must succeed. With it, up to a third may fail, since
-	// ejected endpoints come back while they still fail. If only some endpoints of a priority work,
-	// it gets worse: each one that comes back fails up to five calls, or all of them if calls are
-	// rare. We then want 80 % of the success rate without outlier detection. If connections are
-	// reset during bursts of 80 calls, another quarter may fail, because up to 34 of the 80 are in
-	// flight.
 	want := float64(made)
 	if detects {
 		want *= min(2./3, 0.8*w.leastShare())

@@ -36,8 +36,8 @@ func (w *World) failoverLine(m []string) string {
 	return problem
 }
 
+// checkFailoverLine must be called with c.mu held.
 func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
-	// The caller holds c.mu.
 	verb, state, reason := m[2], m[7], m[9]
 	if child := c.children[to]; child != nil && !child.reportedNow() && state != child.state.String() && (state != "TRANSIENT_FAILURE" || child.state != connectivity.Connecting) {
 		return fmt.Sprintf("%q is %v", to, child.state)
@@ -89,9 +89,10 @@ func number(text string) int {
 // order relative to other events then.
 func (s *childState) reportedNow() bool { return time.Since(s.reportedAt) == 0 }
 
+// childrenNamed returns the children that a log line may mean by this index and title. During an
+// update there may be two, because the policy may still have the previous one. If there are none,
+// problem says so. The caller holds the lock.
 func (c *channel) childrenNamed(index, title string) (children []string, problem string) {
-	// During an update there may be two, because the policy may still have the previous one. If
-	// there are none, problem says so. The caller holds the lock.
 	i := number(index)
 	add := func(priorities []string, t tree) {
 		if i >= 0 && i < len(priorities) && c.hasTitle(priorities[i], title, t) && !slices.Contains(children, priorities[i]) {
@@ -109,8 +110,9 @@ func (c *channel) childrenNamed(index, title string) (children []string, problem
 	return children, problem
 }
 
+// hasTitle reports whether the log may call a child by this title. A title has the discovery
+// mechanism, the localities, or both. The policy truncates long ones.
 func (c *channel) hasTitle(child, title string, t tree) bool {
-	// A title has the discovery mechanism, the localities, or both. The policy truncates long ones.
 	mechanism := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
 		mechanism = duplicateSuffix.ReplaceAllString(child[:i], "")

@@ -157,9 +157,9 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
+// drawTier returns the endpoints of a random priority, or nil if there's no suitable one. If
+// several is set, the priority must have several endpoints.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
-	// If several is set, we only consider priorities with several endpoints. Returns nil if there's
-	// no suitable one.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var tiers [][]string

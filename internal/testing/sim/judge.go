@@ -197,11 +197,11 @@ func (j *judge) cutShort(c *condition, when time.Time) bool {
 	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
 }
 
+// isProven checks that the endpoint has been connected for two seconds. If it has succeeded since
+// its last failure, it must also have succeeded in a later interval of outlier detection, and one
+// more interval must have passed. Otherwise, every endpoint of the priority that has ever failed a
+// call must have succeeded in a later one.
 func (j *judge) isProven(r *priorityState, c *condition, address string, when time.Time) bool {
-	// The endpoint must have been connected for two seconds. If it has succeeded since its last
-	// failure, it must also have succeeded in a later interval of outlier detection, and one more
-	// interval must have passed. Otherwise, every endpoint of the priority that has ever failed a
-	// call must have succeeded in a later one.
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || when.Sub(begin) < 2*time.Second {
 		return false

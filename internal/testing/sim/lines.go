@@ -127,8 +127,8 @@ func (w *World) ejectedLine(m []string) string {
 	return ""
 }
 
+// sourceLine checks that the source is failing or was restored recently.
 func (w *World) sourceLine([]string) string {
-	// The source must be failing, or must have been restored recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() {
@@ -145,9 +145,9 @@ var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
+// checkErrorText checks that the channel has had every endpoint that's mentioned, and that each of
+// them was unreachable recently.
 func (w *World) checkErrorText(text string) string {
-	// The channel must have had every endpoint that's mentioned, and each must have been
-	// unreachable recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// If a priority didn't connect in time, its error quotes the last connection error, which may

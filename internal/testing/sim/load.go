@@ -63,8 +63,8 @@ const (
 	mostTries      = 1.2
 )
 
+// newLoad must be called with the lock held.
 func (w *World) newLoad() *load {
-	// The caller holds the lock.
 	truth := w.knownTruth
 	if len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
 		return nil

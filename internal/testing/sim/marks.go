@@ -163,8 +163,8 @@ func (w *World) markSecondServer() {
 	}
 }
 
+// markFirstUpdate must be called with the lock held.
 func (w *World) markFirstUpdate() {
-	// The caller holds the lock.
 	if w.knownTruth != nil {
 		return
 	}

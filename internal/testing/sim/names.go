@@ -30,8 +30,8 @@ type names struct {
 	wasEmpty      bool      // at some point, there was an entry without addresses
 }
 
+// newNames numbers the names from first.
 func newNames(truth EndpointSet, first int) *names {
-	// Names are numbered from first.
 	n := &names{firstIndex: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), lastAddresses: make([][]string, len(truth)), count: len(truth)}
 	n.set(truth)
 	return n

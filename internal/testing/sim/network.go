@@ -185,8 +185,8 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
+// closeListener leaves accepted connections open.
 func (n *Network) closeListener(address string) {
-	// Accepted connections stay open.
 	n.mu.Lock()
 	l := n.host(address).listener
 	n.mu.Unlock()

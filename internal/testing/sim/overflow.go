@@ -92,8 +92,8 @@ func (c *channel) isFirst(i int, d time.Duration) bool {
 	return i < len(c.priorities)
 }
 
+// checkOrder must be called with the lock held.
 func (w *World) checkOrder(address string) {
-	// The caller holds the lock.
 	if !w.settings.overflow {
 		return
 	}
@@ -130,8 +130,8 @@ func isShed(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.HasPrefix(status.Convert(err).Message(), "shed: ")
 }
 
+// checkShed must be called with the lock held.
 func (w *World) checkShed() {
-	// The caller holds the lock.
 	w.mark(markShed)
 	for i := range w.knownTruth {
 		if w.takesAll(i) || !w.settings.overflow {

@@ -64,8 +64,8 @@ func (w *World) hitsEndpoints(p *pair) bool {
 	return slices.ContainsFunc(p.faults, pairFault.affectsEndpoints)
 }
 
+// runPair runs one episode after another. In between, we check which priority gets the calls.
 func (w *World) runPair(length time.Duration) {
-	// In between, we check which priority gets the calls.
 	end := time.Now().Add(length)
 	sleep(10 * time.Second)
 	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {

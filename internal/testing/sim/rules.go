@@ -223,9 +223,9 @@ type expectation struct {
 	updatedAt  time.Time
 }
 
+// newExpectation also records the priority in use, so that we know which later changes may cause a
+// failover.
 func (w *World) newExpectation() expectation {
-	// This also records the priority in use. We need that to know which later changes may cause a
-	// failover.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checkConnections()
@@ -251,8 +251,8 @@ func (w *World) newExpectation() expectation {
 	return q
 }
 
+// certain must be called with the lock held.
 func (q expectation) certain(w *World) bool {
-	// The caller holds the lock.
 	uncertain := func(address string) bool { return w.reachable(address) && !w.certainlyUsable(address) }
 	return len(q.priorities) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
@@ -263,8 +263,8 @@ func (w *World) disturbed(q expectation) bool {
 	return w.updatedAt != q.updatedAt
 }
 
+// checkConnections must be called with the lock held.
 func (w *World) checkConnections() {
-	// The caller holds the lock.
 	for _, address := range w.addresses {
 		// A hanging call keeps the connection to a removed endpoint open until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.changedAt) < 2*(w.settleTime()+w.maxRestTime()) {

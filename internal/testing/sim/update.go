@@ -21,8 +21,9 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
+// drainedAbove adds or removes a drained priority above all others. According to gRFC A56, the
+// priority in use doesn't change.
 func (w *World) drainedAbove() {
-	// According to gRFC A56, the priority in use doesn't change.
 	w.mu.Lock()
 	truth := w.truth
 	w.mu.Unlock()

@@ -192,9 +192,10 @@ func (w *World) draw(config Config) (kind string) {
 	return kind
 }
 
+// sometimesFailSource fails the source a quarter of the time, or half of the time if there are
+// several. Only in that case may a channel have to wait for one source when another has already
+// answered.
 func (w *World) sometimesFailSource(kind string) {
-	// With several sources, we do this half of the time. It's the only case where a channel may
-	// have to wait for one source when another has already answered.
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
 	}
@@ -274,8 +275,8 @@ func (w *World) maxRestTime() time.Duration {
 	return rest
 }
 
+// settleTime must be called with the lock held.
 func (w *World) settleTime() time.Duration {
-	// The caller holds the lock.
 	wait := w.settings.maxFailoverTime(max(len(w.truth), len(w.knownTruth)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
