@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/grpc/resolver"
@@ -109,15 +110,10 @@ const (
 	Unhealthy               // the endpoint does not serve calls
 )
 
-var healthNames = [...]string{Unknown: "unknown", Healthy: "healthy", Draining: "draining", Unhealthy: "unhealthy"}
+var healthNames = map[Health]string{Unknown: "unknown", Healthy: "healthy", Draining: "draining"}
 
 // String returns the name of the health in lower case.
-func (h Health) String() string {
-	if h < 0 || int(h) >= len(healthNames) {
-		h = Unhealthy
-	}
-	return healthNames[h]
-}
+func (h Health) String() string { return cmp.Or(healthNames[h], "unhealthy") }
 
 // Drop makes clients fail a fraction of their calls immediately, with UNAVAILABLE.
 type Drop struct {

@@ -61,8 +61,8 @@ func (r *Receiver) Update(a Answer) error {
 // answer stays in use; errors of calls contain the reason only if there is no such answer. The
 // reason is logged when its text changes, so the same failure must always have the same text,
 // without IDs, local ports or times. Only the text of err is passed on, because a status would fail
-// wait-for-ready calls. See also Mistake. Metrics count a failure as refused
-// if it wraps an error with the method Refused() bool, which returns true.
+// wait-for-ready calls. Metrics count a failure as refused if it wraps an error with the method
+// Refused() bool, which returns true.
 func (r *Receiver) Fail(err error) {
 	if err == nil {
 		err = errNoReason

@@ -30,7 +30,7 @@ type Source interface {
 	// Check returns an error if the target's options or the environment are invalid. If read is
 	// set, it also checks the contents of files. Check opens no connection and starts nothing, and
 	// it may be called at any time, from several goroutines. Errors that only a server can detect
-	// are not reported by Check, but through Receiver.Fail and Mistake. understudy.NewClient calls
+	// are not reported by Check, but through Receiver.Fail. understudy.NewClient calls
 	// Check(false), and understudy.Validate calls Check(true).
 	Check(read bool) error
 	// Start begins to look for endpoints for one channel, and returns without waiting for them. It

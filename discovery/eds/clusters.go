@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
-	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -32,7 +31,7 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 func (s clusterSource) newWatch(r *discovery.Receiver) *clusterWatch {
-	h := &clusterWatch{receiver: r, lastNotes: make(map[string]string), endpoints: make(map[*endpointsWatch]bool), ifOpen: new(atomic.Pointer[clusterWatch])}
+	h := &clusterWatch{receiver: r, endpoints: make(map[*endpointsWatch]bool), ifOpen: new(atomic.Pointer[clusterWatch])}
 	h.watch = watch{source: s.source, receiver: r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), needs: h.needs, onSnapshot: h.handleSnapshot}
 	h.ifOpen.Store(h)
 	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
@@ -53,7 +52,7 @@ type clusterWatch struct {
 	hasSent    bool
 	delayTimer serial.Timer // sends the first snapshot
 	maker      cds.Maker
-	lastNotes  map[string]string
+	lastNotes  string
 	endpoints  map[*endpointsWatch]bool
 }
 
@@ -128,25 +127,13 @@ func (h *clusterWatch) send() {
 	h.maker.Scope = h.snapshot.Server
 	g := h.snapshot.For.(*cds.Graph)
 	list := h.maker.Mechanisms(g)
-	h.logNotes(g)
+	if g.Notes != nil && g.Notes.Error() != h.lastNotes {
+		h.lastNotes = g.Notes.Error()
+		logger.Warning("eds: " + printable.Text(h.lastNotes))
+	}
 	h.receiver.Mechanisms(list)
 	for w := range h.endpoints {
 		w.update(h.snapshot)
-	}
-}
-
-// logNotes logs a warning about each cluster with ignored fields, unless the same warning was
-// logged last.
-func (h *clusterWatch) logNotes(g *cds.Graph) {
-	for _, name := range g.Asked {
-		k := g.Known[name]
-		if k.Cluster == nil || len(k.Cluster.Notes) == 0 {
-			continue
-		}
-		if text := (&messages.Invalid{Problems: k.Cluster.Notes}).Error(); h.lastNotes[name] != text {
-			h.lastNotes[name] = text
-			logger.Warningf("eds: cluster %q: %s", name, printable.Text(text))
-		}
 	}
 }
 

@@ -107,10 +107,10 @@ func (u *user) update(list []discovery.Mechanism) {
 // sendMechanisms sends the discovery mechanisms of a cluster to the receiver. It also logs the
 // fields of the file that have no effect, if they differ from those that it logged last.
 func (u *user) sendMechanisms(doc *clusterfile.Document, cluster string) {
-	g, notes := doc.Resolve(cluster)
+	g := doc.Resolve(cluster)
 	u.receiver.Mechanisms(u.maker.Mechanisms(g))
-	if notes != nil && notes.Error() != u.lastNotes {
-		u.lastNotes = notes.Error()
+	if g.Notes != nil && g.Notes.Error() != u.lastNotes {
+		u.lastNotes = g.Notes.Error()
 		logger.Warning(Scheme + ": " + u.lastNotes)
 	}
 }

@@ -55,7 +55,7 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 		}
 	}
 	if len(snap.existing)+len(snap.deleted) == 0 {
-		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, reason))
+		return discovery.Answer{}, fmt.Errorf("no EndpointSlice of %s: %s", s, reason)
 	}
 	s.addSlices(snap.existing)
 	s.known = make(map[string]bool)
@@ -69,7 +69,7 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 		}
 	}
 	if len(s.candidates) == 0 && s.portErr != nil {
-		return discovery.Answer{}, discovery.Mistake(unknownPortError{s.portErr})
+		return discovery.Answer{}, unknownPortError{s.portErr}
 	}
 	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !strings.Contains(s.ports()+",", fmt.Sprintf(":%d,", n)) {
 		s.note("port %d is not a port of the pods (%s); want the pod's port, not the Service's", n, s.ports())

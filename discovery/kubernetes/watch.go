@@ -128,8 +128,8 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 		w.tokenRejected = true // perhaps it was replaced after it was read
 		return delay, nil
 	case s.Code == http.StatusForbidden:
-		err = discovery.Mistake(fmt.Errorf(
-			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err))
+		err = fmt.Errorf(
+			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err)
 	}
 	return max(delay, time.Second, s.retryAfter), err
 }

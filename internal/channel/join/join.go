@@ -317,9 +317,6 @@ var localAddress = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
 func (j *Join) textOf(err error) string {
 	text := strings.TrimSpace(Stable(err).Error())
-	if isMistake(err) {
-		text += " (a mistake to correct: waiting will not help)"
-	}
 	if j.config.Hide != nil {
 		text = j.config.Hide(text)
 	}

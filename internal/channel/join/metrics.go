@@ -36,8 +36,3 @@ func resultOf(err error) string {
 	}
 	return "failed"
 }
-
-func isMistake(err error) bool {
-	var m interface{ Mistake() bool }
-	return errors.As(err, &m) && m.Mistake()
-}

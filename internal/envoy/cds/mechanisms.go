@@ -1,6 +1,7 @@
 package cds
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 // Maker creates discovery mechanisms from clusters. Its exported fields must be set before use. It
@@ -51,6 +53,7 @@ type Graph struct {
 	List  []Mechanism
 	Known map[string]Known
 	Asked []string // names of the clusters that were requested, in this order
+	Notes error    // about fields of these clusters that have no effect, or nil
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
@@ -66,6 +69,13 @@ func Resolve(first string, lookup func(name string) Known) *Graph {
 		return c
 	})
 	g.Asked = asked
+	var notes messages.Invalid
+	for _, name := range asked {
+		if c := g.Known[name].Cluster; c != nil {
+			notes.Merge(fmt.Sprintf("cluster %q", name), &messages.Invalid{Problems: c.Notes})
+		}
+	}
+	g.Notes = notes.Err()
 	for _, e := range entries {
 		k := g.Known[e.Name]
 		g.List = append(g.List, Mechanism{e, k.Cluster, k.NoEndpoints})
@@ -93,10 +103,8 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 		return m.reuse("waiting", 1, func() (discovery.Source, error) {
 			return reportSource(func(r *discovery.Receiver) { r.Trying("waiting for the cluster") }), nil
 		})
-	case e.Err != nil:
-		return m.failing(e.Err)
-	case e.NoEndpoints != nil:
-		return m.failing(e.NoEndpoints)
+	case e.Err != nil || e.NoEndpoints != nil:
+		return m.failing(cmp.Or(e.Err, e.NoEndpoints))
 	}
 	c := e.Cluster
 	switch c.Kind {

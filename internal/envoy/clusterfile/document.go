@@ -165,20 +165,13 @@ func (d *Document) Find(name string) cds.Known {
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
 
-// Resolve returns the discovery mechanisms of a cluster of the file, whose errors have positions, and notes
-// about the fields of its clusters that have no effect, or nil.
-func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
-	g = cds.Resolve(name, d.Find)
+// Resolve returns the discovery mechanisms of a cluster of the file. Errors and notes have positions.
+func (d *Document) Resolve(name string) *cds.Graph {
+	g := cds.Resolve(name, d.Find)
 	for i, e := range g.List {
 		if at, ok := d.references[reference{e.Parent, e.Name}]; ok && e.Err != nil && d.clusters[e.Name].Err == nil {
 			g.List[i].Err = fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
 		}
 	}
-	var all messages.Invalid
-	for _, name := range g.Asked {
-		if c := g.Known[name].Cluster; c != nil {
-			all.Merge("", &messages.Invalid{Problems: c.Notes})
-		}
-	}
-	return g, all.Err()
+	return g
 }

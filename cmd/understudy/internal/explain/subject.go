@@ -78,8 +78,8 @@ func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, se
 	}
 	for _, name := range names {
 		s := subject{name: name}
-		g, notes := doc.Resolve(name)
-		if located, ok := errors.AsType[*messages.Invalid](notes); ok {
+		g := doc.Resolve(name)
+		if located, ok := errors.AsType[*messages.Invalid](g.Notes); ok {
 			s.notes = messages.Texts(located.Problems)
 		}
 		for _, m := range g.List {
