@@ -66,9 +66,6 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 
 // servers returns the management servers in order of preference.
 func (s source) servers() ([]adsclient.Server, error) {
-	if err := s.options.check(); err != nil {
-		return nil, err
-	}
 	boot, err := loadBootstrap()
 	if err != nil {
 		return nil, err
@@ -95,8 +92,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 		}
 		servers = append(servers, adsclient.Server{
 			URI:         uri,
-			Credentials: c.transport,
-			Identity:    c.identity,
+			Credentials: c,
 			Node:        node,
 			MaxResponse: maxResponse,
 			Read:        readResource,
@@ -125,11 +121,11 @@ func readResource(m proto.Message) (any, error) {
 func (s source) Check(read bool) error {
 	servers, err := s.servers()
 	if !read && os.Getenv(bootstrapFileVar) != "" {
-		return s.options.check()
+		return nil
 	}
 	for _, server := range servers {
-		if files, ok := server.Identity.(tlsFiles); ok && read && err == nil {
-			_, err = files.load()
+		if files, ok := server.Credentials.(fileCredentials); ok && read && err == nil {
+			_, err = files.files.load()
 		}
 	}
 	return err

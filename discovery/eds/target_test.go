@@ -90,10 +90,10 @@ func TestInvalidQueries(t *testing.T) {
 	}
 }
 
-// If the node in the options is not valid protobuf, Build must return an error.
+// If the node in the options is not valid protobuf, calls must fail with the reason.
 func TestInvalidNode(t *testing.T) {
-	node := &corev3.Node{Id: "a\xff"}
-	if got := buildError(t, "eds://127.0.0.1:1/c", given.Sources(WithNode(node))); !strings.Contains(got, "the node cannot be sent: ") {
-		t.Errorf("%s, want an error about the node", got)
+	c := build(t, "eds://"+serve(t, serveOnce)+"/c", given.Sources(WithNode(&corev3.Node{Id: "a\xff"})))
+	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("%v, want an error about the node", err)
 	}
 }

@@ -29,12 +29,10 @@ var logger = grpclog.Component("understudy")
 type Server struct {
 	// URI is the server's gRPC target.
 	URI string
-	// Credentials must not be nil.
+	// Credentials must be comparable with ==. Servers with equal URI, Credentials, Node, MaxResponse
+	// and Network share a stream.
 	Credentials credentials.TransportCredentials
-	// Identity identifies Credentials. It must be comparable. Servers with equal URI, Identity, Node,
-	// MaxResponse and Network share a stream.
-	Identity any
-	Node     *corev3.Node
+	Node        *corev3.Node
 	// MaxResponse is the size in bytes of the largest response to accept.
 	MaxResponse int
 	// Read parses a resource, or returns why the resource is invalid. The client keeps only the
@@ -92,7 +90,7 @@ type Outage struct {
 
 type key struct {
 	uri         string
-	identity    any
+	credentials credentials.TransportCredentials
 	node        string
 	maxResponse int
 	network     *Network
@@ -103,7 +101,7 @@ func (s Server) key() key {
 	if err != nil {
 		logger.Warningf("eds: node of server %s cannot be encoded: %v", s.URI, err)
 	}
-	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.Network}
+	return key{s.URI, s.Credentials, string(node), s.MaxResponse, s.Network}
 }
 
 // clients are shared. The first user of one opens its stream and lends it a metrics recorder; the
