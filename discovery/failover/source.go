@@ -23,7 +23,7 @@ var logger = grpclog.Component("understudy")
 func init() { discovery.Register(Scheme, parseTarget) }
 
 type options struct {
-	resolvers []resolver.Builder
+	resolvers map[string]resolver.Builder // by scheme
 	localDNS  bool
 	proxy     proxyFunc
 }
@@ -32,7 +32,11 @@ type options struct {
 // take precedence over globally registered schemes. The resolvers of the channel's
 // grpc.WithResolvers are not available to the entries.
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
-	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
+	return discovery.OwnOption(func(o *options) {
+		for _, b := range builders {
+			o.resolvers[b.Scheme()] = b
+		}
+	})
 }
 
 // WithLocalDNSResolution looks up DNS names in this process even if a proxy would otherwise look
@@ -48,7 +52,8 @@ var noRefresh = discovery.Refresh{RemoveAfter: 2}
 
 func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	t.Refresh(noRefresh) // the entries read these parameters later
-	l := listParser{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
+	defaults := options{proxy: http.ProxyFromEnvironment, resolvers: make(map[string]resolver.Builder)}
+	l := listParser{Target: t, options: discovery.OwnOptions(t, defaults)}
 	return l.parse()
 }
 
