@@ -3,7 +3,6 @@ package discovery
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -44,12 +43,11 @@ func (s shared) Start(r *Receiver) (Started, error) {
 	g.members[m], m.waiting = true, g.current
 	groups.mu.Unlock()
 	m.events.Run(m.deliver)
-	started := g.started.Load()
 	return Started{
 		Close:           func() { g.leave(m, s.linger) },
-		ResolveNow:      g.call(started.ResolveNow),
-		EndpointsFailed: g.call(started.EndpointsFailed),
-		Confirmed:       started.Confirmed,
+		ResolveNow:      g.call(g.started.ResolveNow),
+		EndpointsFailed: g.call(g.started.EndpointsFailed),
+		Confirmed:       g.started.Confirmed,
 	}, nil
 }
 
@@ -62,9 +60,9 @@ var groups = struct {
 type group struct {
 	key any
 
-	calls   serial.Serializer       // runs the calls of the source, which must not overlap
-	started atomic.Pointer[Started] // nil before the start
-	closed  bool                    // used only by calls
+	starting sync.Mutex
+	started  *Started          // nil before the start
+	calls    serial.Serializer // runs the calls of the source, which must not overlap
 
 	// guarded by groups.mu
 	users    int         // members, and channels that start the source
@@ -122,47 +120,35 @@ func (g *group) expire() {
 		return
 	}
 	delete(groups.all, g.key)
-	g.calls.Enqueue(func() {
-		g.closed = true
-		if started := g.started.Load(); started != nil {
-			started.close()
-		}
-	})
+	if g.started != nil {
+		g.calls.Enqueue(g.started.close)
+	}
 }
 
-// start starts the source unless it has already been started; it then does not wait for other calls
-// of the source. If the attempt fails, the next caller tries again.
-func (g *group) start(s Source, first *Receiver) (err error) {
-	if g.started.Load() != nil {
+// start starts the source unless it has already been started. If the attempt fails, the next caller
+// tries again.
+func (g *group) start(s Source, first *Receiver) error {
+	g.starting.Lock()
+	defer g.starting.Unlock()
+	if g.started != nil {
 		return nil
 	}
-	g.calls.Do(func() {
-		if g.started.Load() != nil {
-			return
-		}
-		var started Started
-		if started, err = s.Start(g.receiver(first)); err == nil {
-			g.started.Store(&started)
-		}
-	})
+	started, err := s.Start(g.receiver(first))
+	if err == nil {
+		g.started = &started
+	}
 	return err
 }
 
-// call returns a function that calls f, a function of the source, unless the source is closed. The
-// call runs on another goroutine, because the source may answer on the caller's stack. Calls that wait
-// for another call of the source become one.
+// call returns a function that calls f, a function of the source, on another goroutine, because the
+// source may answer on the caller's stack. Calls that wait for another call of the source become
+// one.
 func (g *group) call(f func()) func() {
 	if f == nil {
 		return nil
 	}
 	waiting := new(serial.Slot)
-	return func() {
-		waiting.Enqueue(&g.calls, func() {
-			if !g.closed {
-				f()
-			}
-		})
-	}
+	return func() { waiting.Enqueue(&g.calls, f) }
 }
 
 // These are the kinds of reports, in the order in which a member gets them.
