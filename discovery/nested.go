@@ -18,10 +18,7 @@ import (
 // inner, except those of policies, which apply to the whole target. Each mechanism has its own
 // authority, regardless of t's.
 func (t *Target) Mechanisms(builder resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
-	if builder == nil {
-		builder = resolver.Get(inner.URL.Scheme)
-	}
-	registered, ok := builder.(interface{ Reader() any })
+	registered, ok := cmp.Or(builder, resolver.Get(inner.URL.Scheme)).(interface{ Reader() any })
 	if !ok {
 		return nil, fmt.Errorf("no source is registered for scheme %s", printable.Quote(inner.URL.Scheme))
 	}

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"time"
@@ -64,11 +65,8 @@ func (r *Receiver) Update(a Answer) error {
 // wait-for-ready calls. Metrics count a failure as refused if it wraps an error with the method
 // Refused() bool, which returns true.
 func (r *Receiver) Fail(err error) {
-	if err == nil {
-		err = errNoReason
-	}
 	if r.hooks.Fail != nil {
-		r.hooks.Fail(err)
+		r.hooks.Fail(cmp.Or(err, errNoReason))
 	}
 }
 

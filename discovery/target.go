@@ -74,8 +74,6 @@ func (t *Target) readQuery() error {
 		return t.errorf("has a fragment, want none (in a name, # is written %%23)")
 	case err != nil:
 		return t.errorf("has a query that does not parse (%v)", err)
-	case t.URL.ForceQuery:
-		return t.errorf("has nothing after its question mark (in a name, ? is written %%3F)")
 	}
 	t.query, t.readParameters = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {

@@ -1,6 +1,7 @@
 package eds
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -62,11 +63,6 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, fmt.Errorf("not the JSON of a bootstrap: %w", err)
 	}
-	for i, s := range b.Servers {
-		if s.URI == "" {
-			return nil, fmt.Errorf("xds_servers[%d] has no server_uri", i)
-		}
-	}
 	if b.Node != nil {
 		b.node = new(corev3.Node)
 		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b.Node, b.node); err != nil {
@@ -120,11 +116,8 @@ func (b *bootstrap) nodeOrDefault() *corev3.Node {
 	if b.node != nil {
 		return withAgent(b.node)
 	}
-	id, err := os.Hostname()
-	if err != nil {
-		id = "understudy"
-	}
-	return withAgent(&corev3.Node{Id: id})
+	id, _ := os.Hostname()
+	return withAgent(&corev3.Node{Id: cmp.Or(id, "understudy")})
 }
 
 func withAgent(node *corev3.Node) *corev3.Node {

@@ -26,9 +26,7 @@ type clusterSource struct {
 func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := s.newWatch(r)
 	started, err := h.open()
-	if err == nil {
-		started.Close = h.close
-	}
+	started.Close = h.close
 	return started, err
 }
 

@@ -105,15 +105,11 @@ func (s source) servers() ([]adsclient.Server, error) {
 // readResource converts a resource to a *discovery.Answer or a *cds.Cluster, which all channels
 // share.
 func readResource(m proto.Message) (any, error) {
-	switch m := m.(type) {
-	case *endpointv3.ClusterLoadAssignment:
-		answer, _, err := messages.Read(m)
-		return &answer, err
-	case *clusterv3.Cluster:
-		return cds.Read(m)
-	default:
-		return nil, fmt.Errorf("unexpected type %T", m)
+	if cluster, ok := m.(*clusterv3.Cluster); ok {
+		return cds.Read(cluster)
 	}
+	answer, _, err := messages.Read(m.(*endpointv3.ClusterLoadAssignment))
+	return &answer, err
 }
 
 // Check implements discovery.Source. It ignores errors about files unless read is set, because

@@ -54,7 +54,10 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 			l.firstAuthority = found[0].Authority
 		}
 		for _, p := range found {
-			p.Name = uniqueName(p.Name, names)
+			if names[p.Name] { // the second of two equal entries
+				p.Name = fmt.Sprintf("%s (%d)", p.Name, len(mechanisms)+1)
+			}
+			names[p.Name] = true
 			mechanisms = append(mechanisms, p)
 		}
 		if len(mechanisms) > maxEntries { // a nested list may have many
@@ -137,11 +140,8 @@ func hostPort(endpoint string) (string, error) {
 	if err != nil {
 		host, port, err = net.SplitHostPort(endpoint + ":443")
 	}
-	if err != nil || strings.ContainsAny(endpoint, "/@") {
+	if err != nil || port == "" || strings.ContainsAny(endpoint, "/@") {
 		return "", errors.New("want host:port, or [host]:port for an IPv6 address")
-	}
-	if port == "" {
-		return "", errors.New("no port follows the colon; want host:port")
 	}
 	if n, err := strconv.Atoi(port); (err == nil || errors.Is(err, strconv.ErrRange)) && (n < 1 || n > 65535) {
 		return "", fmt.Errorf("it has port %s, which is not from 1 to 65535; want a target such as us-east.example.com:443", printable.Line(port, 20))
@@ -150,15 +150,4 @@ func hostPort(endpoint string) (string, error) {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// uniqueName returns name, followed by a number if names already contains it. It adds the result to
-// names.
-func uniqueName(name string, names map[string]bool) string {
-	unique := name
-	for i := 2; names[unique]; i++ {
-		unique = fmt.Sprintf("%s (%d)", name, i)
-	}
-	names[unique] = true
-	return unique
 }

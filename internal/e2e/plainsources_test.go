@@ -41,7 +41,7 @@ var sourceErrors = map[string]func(*testing.T) []error{
 		})+"/c", errFinal)
 	},
 	"eds: the target is wrong": func(t *testing.T) []error {
-		return wantError(t, "names no cluster", given.Builder(eds.Scheme), "eds://nowhere", nil)
+		return wantError(t, "a cluster has no name", given.Builder(eds.Scheme), "eds://nowhere", nil)
 	},
 	"file: there is none": func(t *testing.T) []error {
 		return wantError(t, "no such file", given.Builder(file.Scheme), "file://"+filepath.Join(t.TempDir(), "none.yaml"), nil)
