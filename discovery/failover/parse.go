@@ -61,7 +61,7 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 			mechanisms = append(mechanisms, p)
 		}
 		if len(mechanisms) > maxEntries { // a nested list may have many
-			return nil, fmt.Errorf("target has more than %d entries", maxEntries)
+			return nil, fmt.Errorf("target has too many entries; want at most %d", maxEntries)
 		}
 	}
 	return mechanisms, nil

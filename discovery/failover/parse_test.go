@@ -126,8 +126,8 @@ func TestInvalidTargets(t *testing.T) {
 		"failover:///a:1?refresh=often":          `has an invalid parameter: refresh: "often" given, want a duration such as 10s`,
 		"failover:///a:1?removeAfter=0":          `removeAfter: 0 given, want 1 and more`,
 		"failover:///a:1?removeAfter=x":          `has an invalid parameter: removeAfter: "x" given, want a whole number such as 1`,
-		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has more than 64 entries`,
-		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has more than 64 entries`,
+		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has too many entries; want at most 64`,
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has too many entries; want at most 64`,
 		"failover:///" + strings.Repeat("é", 9999) + ":b:1":             `(` + "59998" + ` bytes)`,
 	} {
 		err := check(target)

@@ -58,23 +58,18 @@ type Graph struct {
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
 func Resolve(first string, lookup func(name string) Known) *Graph {
-	g := &Graph{Known: make(map[string]Known)}
+	g, notes := &Graph{Known: make(map[string]Known)}, new(messages.Invalid)
 	entries, asked := clusters.Resolve(first, func(name string) clusters.Cluster {
 		k := lookup(name)
 		g.Known[name] = k
 		c := clusters.Cluster{Err: k.Err, Waiting: k.Err == nil && k.Cluster == nil}
 		if k.Cluster != nil {
 			c.Children = k.Cluster.Children
+			notes.Merge(fmt.Sprintf("cluster %q", name), &messages.Invalid{Problems: k.Cluster.Notes})
 		}
 		return c
 	})
 	g.Asked = asked
-	var notes messages.Invalid
-	for _, name := range asked {
-		if c := g.Known[name].Cluster; c != nil {
-			notes.Merge(fmt.Sprintf("cluster %q", name), &messages.Invalid{Problems: c.Notes})
-		}
-	}
 	g.Notes = notes.Err()
 	for _, e := range entries {
 		k := g.Known[e.Name]
