@@ -66,6 +66,7 @@ func TestPollWithoutInterval(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		before := polls
 		started.ResolveNow()
 		synctest.Wait()

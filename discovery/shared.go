@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -223,7 +224,7 @@ func (g *group) answer(pass func(*Receiver) error) error {
 	}
 	groups.mu.Unlock()
 	<-applied.Done()
-	if err := context.Cause(applied); err != context.Canceled {
+	if err := context.Cause(applied); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
