@@ -24,7 +24,7 @@ const (
 
 type bootstrap struct {
 	Servers []bootstrapServer `json:"xds_servers"`
-	Node    json.RawMessage   `json:"node"`
+	Node    *json.RawMessage  `json:"node"`
 	node    *corev3.Node      // what Node says, or nil
 }
 
@@ -65,7 +65,7 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	}
 	if b.Node != nil {
 		b.node = new(corev3.Node)
-		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b.Node, b.node); err != nil {
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(*b.Node, b.node); err != nil {
 			return nil, fmt.Errorf("node: %w", err)
 		}
 	}
