@@ -30,8 +30,8 @@ type EndpointPolicy struct {
 type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	// ShuffleAddressList shuffles each list of endpoints. Endpoints with more weight are more
-	// likely to come first (gRFC A113). An endpoint keeps its random number until the policy is
-	// closed, so the order of the given list does not matter.
+	// ShuffleAddressList shuffles the endpoints of each update. Endpoints with more weight are more
+	// likely to come first (gRFC A113). The order we were given doesn't matter, because each
+	// endpoint keeps its random number until the policy is closed.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }

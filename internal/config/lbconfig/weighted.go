@@ -10,10 +10,10 @@ import (
 // StartPoint is where a new child starts in the interval between its picks.
 type StartPoint string
 
-// The values of StartPoint.
+// The following are the values of StartPoint.
 const (
-	StartSpec   StartPoint = "spec"   // at the beginning of the interval, as in gRFC A34
-	StartRandom StartPoint = "random" // at a random point of the interval
+	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
+	StartRandom StartPoint = "random" // at a random point
 )
 
 func (s *StartPoint) check() error {
@@ -57,7 +57,7 @@ type WeightedRoundRobin struct {
 	SlowStart  *SlowStart `json:"slowStart,omitempty"`
 }
 
-// SlowStart gradually increases the share of an endpoint that has become READY.
+// SlowStart gradually increases an endpoint's share of the calls after it becomes READY.
 type SlowStart struct {
 	Window           Duration `json:"window" want:"a positive duration such as \"30s\""`
 	Aggression       float64  `json:"aggression" default:"1" want:"a number above 0"`
