@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// IsLoopback is true for a host:port with a loopback address, or with the host name localhost.
+// IsLoopback reports whether the host in host:port is localhost or a loopback address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
