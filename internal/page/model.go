@@ -81,8 +81,8 @@ func (c *Channel) HeadlineSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announcement is Headline without the numbers that change every second. A screen reader would read
-// out every change.
+// Announcement is Headline without the numbers that change every second, since a screen reader
+// would read out each change.
 func (c *Channel) Announcement() string {
 	text := c.beginning(func(float64) string { return "some" })
 	switch {
@@ -254,7 +254,7 @@ type Child struct {
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`
-	// Ejected says why the endpoint is ejected and for how long. It's "" if it isn't.
+	// Ejected says why an ejected endpoint was ejected, and for how long.
 	Ejected string `json:"ejected,omitempty"`
 	// EjectedBy is the algorithm that ejected the endpoint, and EjectedUntil is when the ejection
 	// ends.

@@ -64,7 +64,7 @@ type TreePriority struct {
 type treeLocality struct {
 	name      string
 	weight    uint32
-	endpoints int // how many endpoints it has
+	endpoints int
 }
 
 // Size describes the tree in words, e.g. "20 of 5000 endpoints in 1 priority".

@@ -73,8 +73,8 @@ func Check(name string) error {
 // time after they've started.
 type Teller interface{ Location() Location }
 
-// Learned is a location that a source sets as soon as it knows. It's safe for concurrent use, and
-// Set on a nil *Learned does nothing.
+// Learned is for sources that don't know the location up front, e.g. because they learn it from a
+// server. It's safe for concurrent use, and Set on a nil *Learned does nothing.
 type Learned struct{ current atomic.Pointer[Location] }
 
 func (l *Learned) Set(p Location) {
