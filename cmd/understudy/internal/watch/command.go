@@ -67,7 +67,7 @@ func Command() *cobra.Command {
 	return command
 }
 
-// targetFlags make no sense with the URL of a debug page.
+// These make no sense with the URL of a debug page.
 var targetFlags = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
 func (o *Options) validate(flags *pflag.FlagSet) (err error) {
