@@ -164,8 +164,8 @@ func (channel *Channel) setInUse(root *Policy) {
 }
 
 func (channel *Channel) describeInUse(root *Policy, d shell.Priority, now time.Time) {
-	// If there's something wrong with the priority in use, calls could go to the lower ones, so Why
-	// has to explain what's wrong with those too.
+	// If there's something wrong with the priority in use, some calls could go to lower ones
+	// instead, so Why explains what's wrong with those too.
 	since, used := d.Since, slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
 	if used >= 0 && root.Children[used].Name != line(d.InUse, maxNameLength) {
 		since = time.Time{} // the highest READY priority only gets probes

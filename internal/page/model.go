@@ -95,11 +95,8 @@ func (c *Channel) Announcement() string {
 	return text + c.ending()
 }
 
-// Failing reports whether at least half of the recent calls failed.
 func (c *Channel) Failing() bool { return c.takesCalls() && c.Recent.Failing() }
 
-// Alarming reports whether at least half of the recent calls failed, calls are being refused, or no
-// priority can take calls.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || c.Refused > 0 || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
@@ -192,7 +189,6 @@ type Source struct {
 	Priorities int        `json:"priorities"`
 }
 
-// Event is a line in the history of a channel.
 type Event struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`

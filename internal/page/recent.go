@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Recent counts the calls that ended within the last ten seconds, or less if most calls failed just
-// now, see windows.
+// Recent counts the calls that ended within the last ten seconds. If most of them failed only just
+// now, we look at fewer seconds, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
@@ -49,7 +49,7 @@ func recentOf(counts recents, earliest, now time.Time) *Recent {
 	return recent
 }
 
-// Failing reports whether at least half of the calls failed.
+// Failing reports whether at least half of the calls failed. It's false if there weren't any.
 func (r *Recent) Failing() bool { return r != nil && r.Failed > 0 && 2*r.Failed >= r.Ended }
 
 func (r *Recent) failures() string {

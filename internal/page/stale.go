@@ -26,7 +26,6 @@ func (c *Channel) Stale(now time.Time) (sentences []string) {
 	return sentences
 }
 
-// Stale reports whether the source is failing while we still use its last answer.
 func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {

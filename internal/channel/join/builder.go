@@ -40,7 +40,7 @@ func init() {
 type reader interface {
 	Scheme() string
 	resolver.AuthorityOverrider
-	Reader() any // also parses targets that are nested in other targets
+	Reader() any // also used for targets that are nested in other targets
 	Check(target resolver.Target, read bool) error
 	// Read returns a target's discovery mechanisms, the options for the channel, and notes about
 	// options that have no effect. The options are already applied to the Authority and TrustNames

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Channel implements resolver.Resolver for one channel.
+// Channel implements resolver.Resolver.
 type Channel struct {
 	Join
 	cc      resolver.ClientConn
@@ -191,7 +191,7 @@ func (j *Join) childName(name string) string {
 
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.NoLocality {
-		return "" // the number of the priority is shown instead
+		return "" // we show the number of the priority instead
 	}
 	if title == topology.NoLocality || title == "" {
 		title = fmt.Sprintf("priority %d", n)

@@ -10,9 +10,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
-// MechanismState is the state of a mechanism that has answered or failed.
 type MechanismState struct {
-	Name, Entry      string // Entry is the mechanism in the target whose source sent this one, or Name
+	Name, Entry      string // Entry is the part of the target that this mechanism came from, or Name
 	Answer           *topology.Checked
 	OutlierDetection string
 	Trouble          string

@@ -37,7 +37,6 @@ var logger = grpclog.Component("understudy")
 
 // Config configures a Join. It must not change after Start or Follow.
 type Config struct {
-	// Scheme is the scheme of the target. Errors and log lines start with it.
 	Scheme string
 	Target string
 	// Hide redacts the target's passwords and tokens. May be nil.
@@ -100,8 +99,8 @@ type Join struct {
 
 	lookAgain    serial.Slot
 	live         *live.Channel
-	shownSources atomic.Pointer[[]live.Source] // for the debug page
-	startErr     error                         // set if the only source couldn't be started
+	shownSources atomic.Pointer[[]live.Source]
+	startErr     error // set if the only source couldn't be started
 }
 
 type slot struct {
@@ -137,7 +136,7 @@ func (j *Join) start() error {
 	j.slots, j.caller = make(map[core.ID]*slot), new(caller)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // nil unless the debug page is enabled
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // may be nil, see live.New
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
 		list[i] = coreMechanism(&j.config.Mechanisms[i])

@@ -12,10 +12,10 @@ import (
 )
 
 // lastGood has the last good answers. gRPC closes the resolver when a channel goes idle, so if the
-// source is down when the channel wakes up again, we fall back to the answer in here. We keep an
-// answer as long as a source with its key is running, and for another hour after it was last
-// confirmed. For sources that aren't running, the store is limited to 1,000 answers with 200,000
-// endpoints in total. We evict the ones that were stopped first.
+// source is down by the time the channel wakes up again, we use the answer in here. We keep an
+// answer while a source with its key is running, and for another hour after it was last confirmed.
+// If there's no running source, at most 1,000 answers with 200,000 endpoints in total are kept. The
+// ones that were stopped first go first.
 var lastGood answerStore
 
 const (
@@ -126,7 +126,7 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	}
 }
 
-// get ignores anything confirmed before earliest. Each of the Names has its own time.
+// get ignores anything that was last confirmed before earliest, including each of the Names.
 func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

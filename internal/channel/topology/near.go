@@ -59,7 +59,6 @@ var nearNames = map[string][elsewhere + 1]string{
 	"hints": {"hinted", "", "not hinted"},
 }
 
-// group has the endpoints of a priority that are equally far from the client.
 type group struct {
 	discovery.Priority
 	sourcePriority int    // index of the priority we split

@@ -2,7 +2,6 @@ package lbconfig
 
 import "google.golang.org/grpc/serviceconfig"
 
-// Drop configures understudy_drop.
 type Drop struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -10,7 +9,6 @@ type Drop struct {
 	ChildPolicy    Policy         `json:"childPolicy"`
 }
 
-// DropCategory is a reason to drop calls.
 type DropCategory struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requestsPerMillion" max:"1000000" want:"0 to 1000000"`
@@ -19,7 +17,6 @@ type DropCategory struct {
 // Million is the denominator of RequestsPerMillion.
 const Million = 1_000_000
 
-// EndpointPolicy configures understudy_endpoint_policy.
 type EndpointPolicy struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 

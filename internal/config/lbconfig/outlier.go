@@ -31,7 +31,6 @@ type OutlierDetection struct {
 // are many endpoints.
 const MinInterval = time.Millisecond
 
-// SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
 	StdevFactor           uint32 `json:"stdevFactor" default:"1900"` // in thousandths
 	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
@@ -48,7 +47,6 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32 `json:"requestVolume" default:"50"`
 }
 
-// ConsecutiveFailuresEjection ejects an endpoint after a number of failed calls in a row.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32 `json:"failures" default:"5" want:"1 or more"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`

@@ -31,7 +31,6 @@ type Priority struct {
 	PerPriority bool `json:"perPriority,omitempty"`
 }
 
-// PriorityChild is one child of understudy_priority.
 type PriorityChild struct {
 	Config                     Policy `json:"config"`
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`

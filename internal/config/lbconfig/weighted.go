@@ -10,7 +10,6 @@ import (
 // StartPoint is where a new child starts in the interval between its picks.
 type StartPoint string
 
-// The following are the values of StartPoint.
 const (
 	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
 	StartRandom StartPoint = "random" // at a random point
@@ -32,7 +31,6 @@ type WeightedTarget struct {
 	StartPoint            StartPoint        `json:"startPoint" default:"spec"`
 }
 
-// Target is one child of understudy_weighted_target.
 type Target struct {
 	Weight      uint32 `json:"weight" want:"1 to 4294967295"`
 	ChildPolicy Policy `json:"childPolicy"`

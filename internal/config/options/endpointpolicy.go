@@ -45,7 +45,6 @@ func (e EndpointPolicy) Split() (name string, config json.RawMessage) {
 // same name refers to grpc-go's policy.
 func (e EndpointPolicy) IsDefault() bool { return e == "" || e == WeightedRoundRobin }
 
-// IsPickFirst reports whether e is pick_first, with or without a configuration.
 func (e EndpointPolicy) IsPickFirst() bool {
 	name, _ := e.Split()
 	return name == string(PickFirst)

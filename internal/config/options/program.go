@@ -11,16 +11,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Program has the options that a program sets for a channel.
 type Program struct {
 	Settings
 	// Refresh is the interval between DNS lookups. It's 0 for the source's default, and negative if
 	// there are no periodic lookups.
-	Refresh time.Duration
-	// RemoveAfter is how many answers in a row have to be missing an address before we remove it,
-	// or 0 for the default.
-	RemoveAfter int
-	// Authority is the authority of the channel, or "" for the target's default.
+	Refresh       time.Duration
+	RemoveAfter   int
 	Authority     string
 	ServiceConfig string
 	Logger        *slog.Logger
@@ -35,7 +31,6 @@ type Program struct {
 	Registered any
 }
 
-// Builder is implemented by all of our resolver builders.
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider
@@ -44,8 +39,8 @@ type Builder interface {
 	Check(target resolver.Target, read bool) error
 }
 
-// Make returns a builder for targets of a scheme, using parse, a discovery.Parser. Package join
-// sets Make, since importing it from here would be a cycle.
+// Make returns a builder for targets of a scheme, using parse, a discovery.Parser. It's set by
+// package join, which we can't import from here.
 var Make func(scheme string, parse any, given Program) Builder
 
 // NewReader returns a reader of targets. It's set by package discovery.

@@ -7,30 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
-// Settings configures a channel's policies. The zero value means the defaults of gRFC A56.
+// Settings configures a channel's policies. The zero value means the defaults of gRFC A56. For the
+// fields that aren't explained here, see understudy.Options.
 type Settings struct {
-	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// SlowStart is how long it takes a new endpoint to reach its full share. There's no slow start
-	// if it's 0.
-	SlowStart time.Duration
-	// EndpointPolicy picks endpoints, either within a locality or within a whole priority. It
-	// defaults to WeightedRoundRobin.
-	EndpointPolicy EndpointPolicy
-	// PerPriority gives EndpointPolicy all endpoints of a priority in one list.
-	PerPriority bool
-	WarmStandby int
-	// Overflow sends calls that a priority can't handle to the next one, and fails those that no
-	// priority can handle.
-	Overflow bool
-	// Ramp is how long it takes a recovering priority to get all calls back, or 0 for 8 s.
-	Ramp time.Duration
+	SlowStart       time.Duration
+	EndpointPolicy  EndpointPolicy
+	PerPriority     bool
+	WarmStandby     int
+	Overflow        bool
+	Ramp            time.Duration
 	// MaxConnectBackoff is the longest backoff between connection attempts, or 0 for gRPC's.
 	// Policies get it through package stateattr.
 	MaxConnectBackoff time.Duration
-	// OutlierDetection ejects endpoints whose calls fail and avoids priorities if all of their
-	// endpoints are ejected (gRFC A50). It has no effect with pick_first.
-	OutlierDetection OutlierDetection
+	OutlierDetection  OutlierDetection
 
 	// Zone, Region and Node are where the client is according to the options. Location also takes
 	// the environment and the sources into account.
@@ -42,7 +32,6 @@ type Settings struct {
 	// discovery mechanism.
 	Prefer string
 
-	// Subset is the maximum number of endpoints to use in each locality, or 0 for all (gRFC A68).
 	Subset int
 	// SubsetSeed determines which endpoints end up in the subset. If it's 0, we use ChannelSeed.
 	SubsetSeed int
@@ -69,10 +58,8 @@ const (
 	Off
 )
 
-// Scope is the part of a target where an option may appear.
 type Scope int
 
-// The following are the values of Scope.
 const (
 	Channel      Scope = iota // in the query of the whole target
 	Entry                     // also in the query of a single entry in a failover target

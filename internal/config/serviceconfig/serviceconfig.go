@@ -17,7 +17,6 @@ import (
 
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
-// Options has the options of a channel that end up in its service config.
 type Options struct {
 	ServiceConfig string // as written by the user, or ""
 	RetryMethods  []string

@@ -18,7 +18,7 @@ import (
 // topic has the subscriptions to one type of resource, guarded by client.serial.
 type topic struct {
 	*Type
-	index         int // in client.topics
+	index         int
 	client        *client
 	subs          *ads.Subscriptions
 	watchers      map[string]map[Watcher]bool
@@ -29,7 +29,7 @@ type topic struct {
 	delivered     map[string]weak.Pointer[Resource] // by name; weak, so that only watchers keep a parsed resource in memory
 	warnTTL       sync.Once
 
-	// By name, if the server is reachable but has been silent since we requested that resource.
+	// By name, for resources that we've heard nothing about even though the server is reachable.
 	silences map[string]*Outage
 }
 

@@ -11,8 +11,8 @@ import (
 
 type Type struct {
 	url   string
-	noun  string // for errors
-	field string // has the resource's name
+	noun  string
+	field string // name of the field with the resource's name
 	empty proto.Message
 }
 

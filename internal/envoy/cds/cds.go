@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// Kind is the type of a cluster.
 type Kind int
 
 const (

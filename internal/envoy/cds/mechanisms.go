@@ -30,7 +30,6 @@ type Maker struct {
 // DNS has the default settings for looking up names in clusters periodically.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
-// Known is what we know about a cluster.
 type Known struct {
 	// Cluster is nil if we haven't received it yet, or if Err is set.
 	Cluster *Cluster
@@ -39,7 +38,6 @@ type Known struct {
 	NoEndpoints error
 }
 
-// Mechanism is a discovery mechanism of a resolved cluster.
 type Mechanism struct {
 	clusters.Entry
 	Cluster     *Cluster // nil if it hasn't been read yet, or couldn't be

@@ -40,9 +40,9 @@ func LoadFrom(r io.Reader, name string) (*Document, error) {
 	return doc, cmp.Or(err, empty)
 }
 
-// LoadEach is like Load, but tolerates clusters that don't list any endpoints. The error about
-// those is returned as empty. We also drop anything we don't read from the messages, which is what
-// notes is about.
+// LoadEach is like Load, but a cluster that doesn't list any endpoints doesn't make the others
+// invalid. Its error is returned as empty. We also remove from the messages what we don't read, and
+// describe it in notes.
 func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	data, err := Read(path)
 	doc, d, empty, err := load(path, data, err)

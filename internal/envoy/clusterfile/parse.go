@@ -28,7 +28,7 @@ func Parse(path string, data []byte) (*Document, error) {
 }
 
 // The decoder knows the position of everything, but its nodes take up forty times as much memory as
-// the file. So we only copy the positions that we need into the Document.
+// the file. That's why a Document only gets the positions it needs.
 func parse(path string, data []byte) (*Document, *decoder, error) {
 	d := &decoder{path: path}
 	root := d.parseYAML(data)
@@ -121,10 +121,10 @@ func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) (known cds.Known
 	return known
 }
 
-// checkNotEmpty returns an error if a cluster doesn't list any endpoints. When a file like that
-// gets generated, it's usually because something lost the list. For a management server, EDS
-// defines what an empty assignment means. A file doesn't need that, because its endpoints can be
-// DRAINING.
+// checkNotEmpty returns an error if a cluster doesn't list any endpoints. That's usually a sign
+// that whatever generates the file has lost its list. Note that EDS defines what an empty
+// assignment from a management server means, but in a file there's no use for one, because all
+// endpoints can be set to DRAINING instead.
 func (d *decoder) checkNotEmpty(r resource, a *endpointv3.ClusterLoadAssignment) error {
 	if slices.ContainsFunc(a.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool { return len(l.GetLbEndpoints()) > 0 }) {
 		return nil
@@ -147,8 +147,8 @@ func (d *decoder) positionOf(node *yaml.Node) messages.Position {
 }
 
 // locate returns the position of a field in a cluster, given its path, e.g.
-// "load_assignment.endpoints[0].priority". For a scalar that's where the value is, and for anything
-// else it's where the key is. If there's no such field, we use its nearest ancestor.
+// "load_assignment.endpoints[0].priority". That's the value for scalars, and the key for everything
+// else. If there's no such field, we use its nearest ancestor.
 func (d *decoder) locate(r resource, path string) messages.Position {
 	if r.isAssignment {
 		path = strings.TrimPrefix("cluster_"+path, "cluster_load_assignment.")

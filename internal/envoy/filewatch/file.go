@@ -39,7 +39,7 @@ type File struct {
 	size            int64       // size when it last looked complete, or initially
 	due             time.Time   // when to read it, or zero
 	readTwice       bool        // the modification time may hide a change
-	unfinishedSince time.Time   // when it began to change, or zero; after an error, an hour later than that
+	unfinishedSince time.Time   // when it began to change, or zero; Look moves it an hour ahead after an error
 }
 
 // NewFile returns a File for path. The file doesn't have to exist. It's due as soon as it looks

@@ -87,7 +87,6 @@ func (r *outlierReader) number(field protoreflect.Name, given *wrapperspb.UInt32
 	}
 }
 
-// noteWithout notes fields that are set even though their algorithm isn't enabled.
 func (r *outlierReader) noteWithout(given *clusterv3.OutlierDetection, prefix, enabledBy string) {
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		if name := string(field.Name()); strings.HasPrefix(name, prefix) {

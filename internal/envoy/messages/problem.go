@@ -57,7 +57,6 @@ type Invalid struct {
 // Refused makes metrics count the failure as refused.
 func (e *Invalid) Refused() bool { return true }
 
-// Error returns the problems on one line.
 func (e *Invalid) Error() string { return strings.Join(e.texts(), "; ") }
 
 func (e *Invalid) texts() []string {
@@ -122,7 +121,6 @@ func (e *Invalid) Err() error {
 	return e
 }
 
-// Texts returns the text of each note.
 func Texts(notes []Problem) (texts []string) {
 	for _, n := range notes {
 		texts = append(texts, n.String())

@@ -1,6 +1,6 @@
 // Package location determines the client's region, zone and node from options, the environment and
-// sources. Don't hold on to a location, get it from options.Settings each time. A source may not
-// know it right away.
+// sources. A source may only learn them after a while, so get the location from options.Settings
+// every time you need it.
 package location
 
 import (
@@ -26,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether we know enough for this value of the option prefer.
+// Serves reports whether p has what this value of the option prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "zone":
@@ -83,7 +83,6 @@ func (l *Learned) Set(p Location) {
 	}
 }
 
-// Location returns the last location that was set, or the zero value.
 func (l *Learned) Location() Location {
 	if l == nil || l.current.Load() == nil {
 		return Location{}

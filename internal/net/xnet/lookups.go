@@ -10,7 +10,6 @@ import (
 // uses the same limit.
 const minPause = 30 * time.Second
 
-// Lookups repeats a lookup.
 type Lookups struct {
 	every    time.Duration
 	requests chan struct{}

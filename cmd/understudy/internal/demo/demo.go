@@ -23,10 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
-// ErrUnexpectedResult is returned by Run if a phase didn't go as expected.
 var ErrUnexpectedResult = errors.New("a phase did not go as expected")
 
-// The following are the values of Options.Source.
 const (
 	SourceFile = "file"
 	SourceEDS  = "eds" // a management server that serves the file

@@ -175,7 +175,8 @@ type PhaseResult struct {
 }
 
 // EndpointResult is the result of one endpoint in a phase. Shares are fractions of the last calls
-// that were answered. For Expected, we take what the endpoint's priority has answered as given.
+// that were answered. Expected only says how the endpoint's priority should have divided up its
+// calls, however many it got.
 type EndpointResult struct {
 	Address  string  `json:"address"`
 	Locality string  `json:"locality"`

@@ -34,7 +34,6 @@ type Result struct {
 	places  []string       // what --down accepts besides addresses, even if there are no endpoints
 }
 
-// Endpoint is one endpoint with its share of the calls.
 type Endpoint struct {
 	// Cluster is only set for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
@@ -67,7 +66,6 @@ type PriorityResult struct {
 	Next *uint32 `json:"next"`
 }
 
-// Drop is a category of calls that are dropped.
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`

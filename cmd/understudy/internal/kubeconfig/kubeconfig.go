@@ -28,7 +28,6 @@ type Options struct {
 	Context string
 }
 
-// Flags adds command line flags for the options.
 func (o *Options) Flags(flags interface {
 	StringVar(value *string, name, defaultValue, usage string)
 }) {

@@ -38,7 +38,7 @@ type Options struct {
 	Faults   []string // names of faults to play, e.g. "p0 killed"; empty for all
 	Seed     uint64
 	Budget   string // file name, or ""
-	Write    bool   // write the budget instead of reading it
+	Write    bool   // write the file instead of judging by it
 	Plot     string // file name, or ""
 	JSON     bool
 	Out      io.Writer

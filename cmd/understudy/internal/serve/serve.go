@@ -37,18 +37,13 @@ import (
 )
 
 const (
-	// DefaultListen is the default of Options.Listen.
-	DefaultListen = "127.0.0.1:18000"
-	// DefaultRemovalDelay is the command's default of Options.RemovalDelay.
+	DefaultListen       = "127.0.0.1:18000"
 	DefaultRemovalDelay = 10 * time.Second
 
-	// DefaultMaxConnectionAge is the command's default of Options.MaxConnectionAge.
 	DefaultMaxConnectionAge = 30 * time.Minute
 
-	// DefaultMaxConnections is the default of Options.MaxConnections.
 	DefaultMaxConnections = 2000
-	// DefaultMaxNames is the default of Options.MaxNames.
-	DefaultMaxNames = 5000
+	DefaultMaxNames       = 5000
 
 	// RoundRobin is a policy that all xDS clients support.
 	RoundRobin = "round_robin"
@@ -185,7 +180,6 @@ func (s *Server) close() {
 	}
 }
 
-// Addr returns the address we're listening on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Reload makes the server read all files again, even those that haven't changed. Safe for

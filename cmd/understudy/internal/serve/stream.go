@@ -91,7 +91,7 @@ type topic struct {
 	waiting        bool            // the client hasn't answered the last response
 	rejected       string          // last rejection we logged
 	behind         bool            // the client doesn't have what we sent last
-	seen           <-chan struct{} // outdated of the last snapshot we compared with names
+	seen           <-chan struct{} // from the last snapshot we compared with names
 	held           int             // estimated memory for the names, in bytes
 }
 

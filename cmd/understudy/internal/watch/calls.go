@@ -22,7 +22,6 @@ type prober struct {
 	counts CallCounts
 }
 
-// CallCounts counts the results of calls.
 type CallCounts struct {
 	Sent     int `json:"sent"`
 	Answered int `json:"answered"`

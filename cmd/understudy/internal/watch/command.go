@@ -32,7 +32,6 @@ const examples = `  understudy watch us.example.com:443,eu.example.com:443 --rat
   understudy watch http://127.0.0.1:8080/debug/understudy/
   understudy watch --for 5s -o json eds://127.0.0.1:18000/shop`
 
-// Command returns the command "watch".
 func Command() *cobra.Command {
 	var o Options
 	command := &cobra.Command{

@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// Dial configures the channel to a target.
 type Dial struct {
 	Options       []string // NAME=VALUE, as in the query of a target
 	TLS           TLS

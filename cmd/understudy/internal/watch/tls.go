@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// TLS says which connections use TLS.
 type TLS struct {
 	// Always means that even connections to loopback use TLS.
 	Always   bool
