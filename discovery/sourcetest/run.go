@@ -104,8 +104,8 @@ func closeSource(t failer, r *checkingReceiver, started *discovery.Started) {
 	checkSilent(t, r)
 }
 
-// checkSilent checks that a closed source doesn't report anything. It still may in the first minute
-// after Close.
+// checkSilent checks that a closed source doesn't report anything. Reports in the first minute
+// after Close are fine.
 func checkSilent(t failer, r *checkingReceiver) {
 	t.Helper()
 	time.Sleep(reportTimeout)

@@ -37,8 +37,8 @@ type Channel struct {
 	// too.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
-	// Cause is why the priority in use only takes the share Takes of the calls, e.g. "full". Others
-	// are the priorities that take the rest, and Refused is the share that nobody takes.
+	// Cause says why the priority in use doesn't take all calls, e.g. "full". Takes is its share of
+	// them, Refused is the share that's refused, and Others are the priorities that get the rest.
 	Cause   string   `json:"cause,omitempty"`
 	Takes   float64  `json:"takes,omitempty"`
 	Others  []string `json:"others,omitempty"`

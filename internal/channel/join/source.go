@@ -150,9 +150,9 @@ func (s *slot) fail(err error) {
 	})
 }
 
-// Answers are queued, unless they come from a gRPC resolver, which expects the channel's error in
-// return. Those go to the channel right on the caller's stack. If other events are running at the
-// time, we can't wait for our turn and return nil.
+// Answers are queued, unless they come from a gRPC resolver, which wants to know if the channel
+// returns an error. Those go to the channel on the caller's stack. But if other events are running
+// at the time, we don't wait for our turn and return nil.
 func (s *slot) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil

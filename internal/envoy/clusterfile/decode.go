@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// decoder decodes YAML according to protobuf's JSON format. Unlike protojson, it doesn't stop at
-// the first mistake, and it knows positions.
+// decoder decodes YAML according to protobuf's JSON format. Unlike protojson, it reports all
+// mistakes instead of stopping at the first, and says where they are.
 //
 // If leavesOut is set, we drop every Any whose type we don't read. Without its value, an Any would
 // be misleading for clients that do read it, e.g. an UpstreamTlsContext without fields doesn't

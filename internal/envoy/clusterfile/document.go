@@ -41,8 +41,8 @@ func LoadFrom(r io.Reader, name string) (*Document, error) {
 }
 
 // LoadEach is like Load, but a cluster that doesn't list any endpoints doesn't make the others
-// invalid. Its error is returned as empty. We also remove from the messages what we don't read, and
-// describe it in notes.
+// invalid. Its error is returned as empty. We also strip everything that we don't read from the
+// messages, and notes says what that was.
 func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	data, err := Read(path)
 	doc, d, empty, err := load(path, data, err)

@@ -19,8 +19,8 @@ const (
 	pause = 500 * time.Millisecond
 	// Used instead of pause if the file looks incomplete.
 	longPause = 2 * time.Second
-	// The resolution of the coarsest file system clock. Two writes within this time may leave the
-	// modification time the same.
+	// Some file systems have clocks as coarse as this, so two writes in a row may leave us with the
+	// same modification time.
 	clockResolution = 2 * time.Second
 	// We can trust a modification time that's at least this old, because any later write would have
 	// changed it.
@@ -127,11 +127,11 @@ func (f *File) Next() time.Duration {
 // Again makes the file due again, as soon as it looks complete.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed is for when the file couldn't be read. It's due again after pause.
+// Failed must be called if the file couldn't be read. It's due again after pause.
 func (f *File) Failed() { f.due = time.Now().Add(pause) }
 
-// Read is for when the file has been read. If it returns false, the file has changed since Look and
-// must be read again, since we may have read a mixture of two versions.
+// Read must be called after reading the file. If the file has changed since Look, we may have read
+// a mixture of two versions. Read then returns false, and the file must be read again.
 func (f *File) Read() bool {
 	if info, _ := os.Stat(f.path); differ(f.seen, info) {
 		f.Again()

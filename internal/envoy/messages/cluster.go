@@ -97,7 +97,7 @@ func (p place) String() string {
 	return fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", p.locality, p.endpoint)
 }
 
-// locality skips localities without a weight: gRFC A27 says that such a locality "is skipped".
+// Per gRFC A27, a locality without a weight "is skipped".
 func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 	path, weight := fmt.Sprintf("endpoints[%d]", i), l.GetLoadBalancingWeight()
 	read := discovery.Locality{

@@ -38,7 +38,7 @@ type subject struct {
 type mechanism struct {
 	name, entry string // all mechanisms of an entry have the same source
 	answer      *topology.Checked
-	standsFor   string // what names in the answer represent, as only a channel looks them up
+	standsFor   string // what the names in the answer would resolve to; only a channel looks them up
 	failure     string // why there's no answer
 }
 
@@ -91,7 +91,7 @@ func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, se
 	return list, doc.Clusters != nil && o.Cluster == "", settings, nil
 }
 
-// If a channel would have to look up the endpoints, we add a single one that's named after them.
+// If a channel would have to look up the endpoints, we add a single one in their place.
 func (s *subject) addCluster(c cds.Mechanism) (err error) {
 	if c.Err != nil {
 		s.add(mechanism{name: c.Name, failure: c.Err.Error()}, "")

@@ -104,8 +104,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// What docs/options.md recommends. These are our defaults for anything that isn't set by the target
-// or an option.
+// recommended returns the options that docs/options.md recommends. We use them unless the target or
+// an option says otherwise.
 func recommended() []string {
 	r := understudy.Recommended()
 	return []string{
