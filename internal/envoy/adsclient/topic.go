@@ -112,7 +112,7 @@ func (t *topic) execute(a ads.Actions) {
 const repeatedNACKDelay = 5 * time.Second // before we NACK the same version again (docs/waits.md)
 
 func (t *topic) send(r *ads.Request, later bool) {
-	// A request that's already delayed is replaced, but its timer keeps running.
+	// We replace a request that's already delayed, but keep its timer.
 	r = r.Replacing(t.delayed)
 	if !later {
 		t.dropDelayed()
