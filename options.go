@@ -11,36 +11,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Options configures a channel. The zero value uses the defaults of gRFC A56 and gRPC, and
+// Options configures a channel. Fields that aren't set have the defaults of gRFC A56 and gRPC, and
 // Recommended returns the values we recommend. Parameters in the target override the fields of the
 // same name (see docs/options.md for the list). If a parameter can't be combined with one of the
 // other fields, that field is ignored and a message is logged once. The same Options may be used
 // for several channels concurrently.
 type Options struct {
 	// FailoverTimeout is how long a priority may take to connect before we use the next one. It
-	// must not be negative; 0 means the default, 10 s. Source: gRFC A56.
+	// must not be negative, and the default is 10 s. Source: gRFC A56.
 	FailoverTimeout time.Duration
-	// WarmStandby is how many of the priorities below the one in use we connect to in advance. For
-	// a priority with more than 20 endpoints, we only connect to 20 of them, or to one per locality
-	// if it has more than 20 localities. From 0 to 128; the default is 0: none (gRFC A56). Source:
-	// Understudy.
+	// WarmStandby is how many of the priorities below the one in use we connect to in advance. If
+	// such a priority has more than 20 endpoints, we only connect to 20 of them, or to one per
+	// locality if there are more than 20 localities. It can be up to 128, and the default is 0,
+	// which means that we don't connect in advance (gRFC A56). Source: Understudy.
 	WarmStandby int
 	// Overflow gives each priority only the share of the calls that it can handle. If a priority is
 	// full, slow, silent or failing, some or all of its calls go to the next one that's READY.
-	// Calls that no priority can handle fail at once with RESOURCE_EXHAUSTED, "shed: every priority
-	// is full". When a priority recovers, it gets a few probes at first and then a growing share,
-	// see Ramp. Standbys are connected from the start, and as long as any priority is READY, only
-	// those that are get calls. Calls need deadlines, as they do for OutlierDetection. The default
-	// is false: all calls go to the highest priority that's READY or still has time to connect
-	// (gRFC A56). Source: Understudy.
+	// Calls that no priority can handle fail right away with RESOURCE_EXHAUSTED, "shed: every
+	// priority is full". When a priority recovers, it gets a few probes at first and then a growing
+	// share, see Ramp. Standbys are connected from the start, and if at least one priority is
+	// READY, calls don't go to any that aren't. Just like OutlierDetection, this needs calls to
+	// have deadlines. By default, it's off, and all calls go to the highest priority that's READY
+	// or still has time to connect (gRFC A56). Source: Understudy.
 	Overflow bool
 	// Ramp is how long it takes a recovering priority to get back from 1/16 of the calls to all of
 	// them. The share keeps doubling as long as the priority can handle it. Servers with cold
-	// caches may need minutes. It needs Overflow. From 1 s to 1 h; 0 means the default, 8 s.
-	// Source: Understudy, and TCP's slow start.
+	// caches may need minutes. Ramp can be between 1 s and 1 h and only has an effect with
+	// Overflow. The default is 8 s. Source: Understudy, and TCP's slow start.
 	Ramp time.Duration
-	// SlowStart is how long it takes a new endpoint to reach its full share of the calls. The
-	// default is 0: it gets its full share right away. This only works with weighted_round_robin.
+	// SlowStart is how long it takes a new endpoint to reach its full share of the calls. By
+	// default, it gets its full share right away. This only works with weighted_round_robin.
 	// Source: Envoy's slow start.
 	SlowStart time.Duration
 	// EndpointPolicy is the policy that picks an endpoint once priorities, ejection and localities
@@ -53,8 +53,8 @@ type Options struct {
 	// Understudy.
 	EndpointPolicy string
 	// PerPriority gives EndpointPolicy all endpoints of a priority in one list. Each endpoint's
-	// weight is multiplied by that of its locality. The default is false: there's one policy for
-	// each locality, except with ring_hash, which always gets one list. Source: gRFC A42.
+	// weight is multiplied by that of its locality. By default, there's one policy for each
+	// locality, except with ring_hash, which always gets one list. Source: gRFC A42.
 	PerPriority bool
 	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
 	// endpoints are all ejected. The default is AsClusterSays, which doesn't eject anything unless
@@ -66,9 +66,9 @@ type Options struct {
 	// Prefer sends the calls of each priority to endpoints near the client first. "zone" prefers
 	// the client's zone, then its region, then everything else. "hints" prefers the endpoints that
 	// the source suggests for the client's node or zone. "none" treats all endpoints alike. The
-	// default is "": "hints" for kubernetes targets, "none" for others. Unless it's "none", a zone
-	// with few endpoints and many callers can be overloaded if Overflow is off, see docs/near.md.
-	// Source: Understudy.
+	// default, "", means "hints" for kubernetes targets and "none" for all others. Note that with
+	// anything but "none", a zone with few endpoints and many callers can get overloaded if
+	// Overflow is off, see docs/near.md. Source: Understudy.
 	Prefer string
 	// Zone, Region and Node are the client's location, using the names that the source of the
 	// endpoints uses. The default is UNDERSTUDY_ZONE, UNDERSTUDY_REGION and UNDERSTUDY_NODE in the
@@ -77,73 +77,75 @@ type Options struct {
 	// Understudy.
 	Zone, Region, Node string
 
-	// Subset is how many endpoints in each locality this client connects to. They are chosen
+	// Subset limits how many endpoints in each locality this client connects to. They are chosen
 	// regardless of their weights, but the weights still apply to picks. It can't be combined with
-	// pick_first. 1 or more; 0 means the default, all endpoints. Source: gRFC A68.
+	// pick_first. By default, the client connects to all endpoints. Source: gRFC A68.
 	Subset int
 	// SubsetSeed determines which endpoints are in the subset. Clients with the same seed choose
-	// the same endpoints. 1 or more; 0 means the default, a random seed for each channel. Source:
-	// gRFC A68.
+	// the same endpoints. It must not be negative. By default, each channel has a random seed.
+	// Source: gRFC A68.
 	SubsetSeed int
 
-	// Refresh is how often names are looked up, give or take a random 10%. It can be Never, or 1 s
-	// or more; the default is 0: no periodic lookups for DNS, 30 s for SRV. Sources that are
-	// notified of changes ignore this field. Source: Understudy.
+	// Refresh is how often names are looked up, give or take a random 10%. It's either Never or at
+	// least 1 s. By default, names aren't looked up periodically for DNS, and every 30 s for SRV.
+	// Sources that are notified of changes ignore this field. Source: Understudy.
 	Refresh time.Duration
 	// RemoveAfter is how many answers in a row have to be missing an address before we close its
-	// connections. It's for names that are looked up periodically. 1 or more; 0 means the default,
+	// connections, if names are looked up periodically. It must not be negative, and the default is
 	// 2. Source: Understudy.
 	RemoveAfter int
 	// Sources are options for individual sources, e.g. eds.WithNode. If the target doesn't use a
-	// source, its options have no effect and a message is logged once. The default is none. Source:
-	// the packages of the sources.
+	// source, its options have no effect and a message is logged once. By default, there are none.
+	// Source: the packages of the sources.
 	Sources []discovery.SourceOption
 	// Authority is the :authority of calls, and the name we verify certificates against, for all
-	// endpoints of the target. It's a name, optionally with a port. The default is "": each entry
-	// of a failover target has its own. grpc.WithAuthority overrides it. Source: gRPC.
+	// endpoints of the target. It's a name, optionally with a port. By default, each entry of a
+	// failover target has its own. grpc.WithAuthority overrides it. Source: gRPC.
 	Authority string
 
-	// ServiceConfig is the channel's service config, e.g. methodConfig, but without load balancing.
-	// It's a JSON object; the default is "": none. Use it instead of grpc.WithDefaultServiceConfig:
-	// on these channels, gRPC drops any timeouts, retries and health checks in that dial option
-	// without an error or a log line, and NewClient can't see them. Source: gRPC.
+	// ServiceConfig is the channel's service config as a JSON object, e.g. for methodConfig. It
+	// must not configure load balancing. By default, there is none. Don't use
+	// grpc.WithDefaultServiceConfig: on these channels, gRPC drops any timeouts, retries and health
+	// checks in that dial option without an error or a log line, and NewClient can't see them.
+	// Source: gRPC.
 	ServiceConfig string
 	// RetryMethods lists the methods that are safe to retry. If a call to one of them fails with
 	// UNAVAILABLE, it's attempted up to 4 times, with a backoff of 50 ms to 1 s. Each entry is
 	// either "/package.Service/Method", which is also the value of Service_Method_FullMethodName in
-	// generated code, or "/package.Service/" for the whole service. The default is none: gRPC only
-	// retries calls that no server has processed. Source: gRFC A6.
+	// generated code, or "/package.Service/" for the whole service. By default, gRPC only retries
+	// calls that no server has processed. Source: gRFC A6.
 	RetryMethods []string
-	// RetryThrottling stops retries while many calls fail. The default is none. Source: gRFC A6.
+	// RetryThrottling stops retries while many calls fail. By default, retries aren't throttled.
+	// Source: gRFC A6.
 	RetryThrottling RetryThrottling
 	// HealthCheck enables client-side health checking, so endpoints that report NOT_SERVING don't
-	// get calls. If an endpoint doesn't have grpc.health.v1.Health, we assume it's healthy. The
-	// default is false. Source: gRPC's health checking.
+	// get calls. If an endpoint doesn't have grpc.health.v1.Health, we assume it's healthy. It's
+	// off by default. Source: gRPC's health checking.
 	HealthCheck bool
-	// HealthService is the service name for health checks. The default is "": the whole server.
-	// Source: gRPC's health checking.
+	// HealthService is the service name for health checks. By default, it's "", which means the
+	// whole server. Source: gRPC's health checking.
 	HealthService string
 
 	// Keepalive configures pings, which detect servers that hang or can't be reached. Time must be
-	// at least 10 s. The default is the zero value: no pings, so such a server may stay in use for
-	// many minutes. Make sure the servers accept the pings first, see ServerKeepalive. If a server
+	// at least 10 s. By default, there are no pings, so such a server may stay in use for many
+	// minutes. Make sure the servers accept the pings first, see ServerKeepalive. If a server
 	// rejects them, a message is logged. Source: gRPC (gRFC A8).
 	Keepalive keepalive.ClientParameters
-	// MaxConnectBackoff is the longest backoff between attempts to connect to an endpoint. If it's
-	// set, backoffs are even shorter while no priority is READY: at most 2 s or half a second per
-	// endpoint of the channel, whichever is more, but never over 10 s. 1 s or more; 0 means the
-	// default: 120 s at all times. Source: gRPC's connection backoff, and Understudy.
+	// MaxConnectBackoff is the longest backoff between attempts to connect to an endpoint. It must
+	// be at least 1 s. If it's set, backoffs are even shorter while no priority is READY: at most 2
+	// s or half a second per endpoint of the channel, whichever is more, but never over 10 s. The
+	// default is 120 s at all times. Source: gRPC's connection backoff, and Understudy.
 	MaxConnectBackoff time.Duration
 
 	// Logger gets a record at slog.LevelWarn for each failover, for an outage, when a source of
 	// endpoints fails, and when a server rejects keepalive pings. This is in addition to gRPC's
 	// log. See docs/log.md for the records. Failovers arrive in order, from one goroutine at a
-	// time, and the handler may block. The default is nil: no records. Source: Understudy.
+	// time, and the handler may block. By default, there are no records. Source: Understudy.
 	Logger *slog.Logger
 	// PriorityChanged is called with the priority in use when the channel picks its first one, and
 	// whenever it changes. Calls arrive in order, from one goroutine at a time. No RPC waits for
 	// them, so the function may block and even make RPCs itself. It isn't called after Close or
-	// while the channel is idle. The default is nil: no function is called. Source: Understudy.
+	// while the channel is idle. By default, it's nil and nothing is called. Source: Understudy.
 	PriorityChanged func(PriorityInUse)
 }
 
