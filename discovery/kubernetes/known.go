@@ -18,7 +18,7 @@ import (
 //	event             existing  deleted, with expiry  in use
 //	                  a                               a
 //	0 s  a deleted              a 10 s                a
-//	3 s  b added      b         a 10 s                b, and what of a is not in b
+//	3 s  b added      b         a 10 s                b, plus endpoints that only a has
 //	10 s              b                               b
 
 const (

@@ -145,7 +145,7 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 		s.note("slice %s has the address %q, want one of %s", sl.name, e.address, sl.addressType)
 		return
 	}
-	address := netip.AddrPortFrom(ip, uint16(number)).String() //nolint:gosec // portOf keeps it below 65536
+	address := netip.AddrPortFrom(ip, uint16(number)).String() //nolint:gosec // portOf makes sure it fits
 	c := candidate{e, priority, weight, address, sl.addressType, address}
 	if e.uid != "" {
 		c.id = e.uid + " " + strconv.Itoa(number)

@@ -102,11 +102,11 @@ func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Duration, reportErr error) {
 	// What we do next depends on the API server:
 	//
-	//	ends the watch                                watch again
-	//	does not know our version (410, "too large")  get the initial slices again
-	//	knows no initial events (400, 422)            list first, from now on
-	//	rejects the pod's token (401), once           read the token again
-	//	anything else                                 report it, and back off
+	//	it ends the watch                               watch again
+	//	it doesn't know our version (410, "too large")  get the initial slices again
+	//	it doesn't support initial events (400, 422)    list first, from now on
+	//	it rejects the pod's token (401) once           read the token again
+	//	anything else                                   report it, and back off
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
 	}

@@ -18,7 +18,7 @@ func (t Tree) subset(s Settings) Tree {
 	if s.Subset <= 0 || len(t.Endpoints) <= s.Subset {
 		return t
 	}
-	seed := cmp.Or(uint64(s.SubsetSeed), s.ChannelSeed) //nolint:gosec // not negative
+	seed := cmp.Or(uint64(s.SubsetSeed), s.ChannelSeed) //nolint:gosec // can't be negative
 	rest := t.Endpoints
 	t.Endpoints, t.Priorities = nil, slices.Clone(t.Priorities)
 	for i := range t.Priorities {

@@ -157,9 +157,9 @@ var errSilent = fmt.Errorf("no response within %v", missingAfter)
 func (t *topic) expired(timer ads.Timer) {
 	// There are three reasons why a resource may not have arrived in time:
 	//
-	//	no response for 15 s              the server is unreachable, for all watchers
-	//	none since we asked for this one  it is unreachable, for the watchers of this one
-	//	others                            the server does not have it
+	//	no response for 15 s               the server is unreachable, for all watchers
+	//	none since we asked for this one   it's unreachable, but only for this one's watchers
+	//	responses, but without this one    the server doesn't have it
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)

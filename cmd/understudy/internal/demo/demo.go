@@ -128,7 +128,7 @@ func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cl
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a leftover temporary directory is harmless
 	c := newCluster(filepath.Join(dir, "endpoints.yaml"))
-	defer c.set("", killed) //nolint:errcheck // killing has no errors
+	defer c.set("", killed) //nolint:errcheck // killing can't fail
 	if err := errors.Join(c.set("", serving), c.write()); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cl
 	if err != nil {
 		return err
 	}
-	defer cc.Close() //nolint:errcheck // no result depends on it
+	defer cc.Close() //nolint:errcheck // nothing depends on it
 	calls, end := startTraffic(cc, log == nil)
 	defer end()
 	return run(c, calls)

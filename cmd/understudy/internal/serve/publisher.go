@@ -161,7 +161,7 @@ func (p *publisher) logProblems(c changes) {
 		}
 		p.loggedProblems[source] = text
 		served, level := p.clusters.bySource[source], slog.LevelError
-		if _, ok := c.problems[source].(emptyClusters); ok { //nolint:errorlint // another problem of the file counts as an error
+		if _, ok := c.problems[source].(emptyClusters); ok { //nolint:errorlint // any other problem counts as an error
 			served, level = c.kept[source], slog.LevelWarn
 		}
 		if len(served) > 0 {
