@@ -89,7 +89,7 @@ func (c *collection) note(key, text string) (isNew bool) {
 	return true
 }
 
-// An invalid name may be megabytes long.
+// An invalid name may be megabytes long, so we shorten it.
 func noteKey(name string) string { return printable.Line(name, 300) }
 
 func (c *collection) noteEvent(e *event) (isNew bool) {

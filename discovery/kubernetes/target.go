@@ -104,7 +104,7 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// Sources that are equal find the same endpoints.
+// source is comparable, and equal sources find the same endpoints.
 type source struct {
 	query
 	server

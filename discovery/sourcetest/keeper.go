@@ -21,8 +21,8 @@ type checkingReceiver struct {
 	answers     []answerCopy
 	hasSentList bool
 	failures    []string
-	minuteStart time.Time // start of the current minute
-	refusals    int       // answers refused in the current minute
+	minuteStart time.Time
+	refusals    int // answers refused in the current minute
 }
 
 // answerCopy has an answer and a copy that we made when it was sent. If they differ, the source has
