@@ -27,7 +27,7 @@ const (
 	maxTotalEndpoints = 200_000 // in all slices together; a cluster has at most 150,000 pods
 )
 
-const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector" // for accounts that aren't allowed to get Services
+const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector" // used if the account isn't allowed to get Services
 
 // snapshot is immutable. It's only a Source so that we can pass it through discovery.Shared. It's
 // never started.
@@ -41,7 +41,7 @@ type snapshot struct {
 
 type collection struct {
 	slices    map[string]*slice
-	notes     map[string]string // about invalid slices (by name), and about events we had to ignore
+	notes     map[string]string // one per invalid slice, keyed by its name, plus events we had to ignore
 	endpoints int
 }
 

@@ -151,7 +151,7 @@ func rankOf(isReady, serving, terminating *bool) rank {
 type event struct {
 	Type    string
 	Object  object
-	problem error // with the object; we can still read on
+	problem error // something is wrong with the object, but we can read on
 	err     error // the stream has ended
 }
 

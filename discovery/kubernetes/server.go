@@ -30,7 +30,7 @@ const (
 	maxFile           = 1 << 20
 	maxStatus         = 64 << 10
 	maxService        = 1 << 20
-	reasonTimeout     = 2 * time.Second // for getting the Services (docs/waits.md)
+	reasonTimeout     = 2 * time.Second // how long getting the Services may take (docs/waits.md)
 )
 
 // server is an API server. By default, it's that of the cluster we're running in.

@@ -25,7 +25,7 @@ type candidate struct {
 	*endpoint
 	priority, weight int
 	address, family  string // the address includes the port
-	id               string // of the pod and the port, so it's the same in both address families
+	id               string // identifies the pod and port, so it's the same in both address families
 }
 
 type answerBuilder struct {

@@ -20,11 +20,11 @@ import (
 const (
 	slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-	minUpdateDelay   = 50 * time.Millisecond // after an event, so that we can combine several
+	minUpdateDelay   = 50 * time.Millisecond // we wait this long after an event so that we can combine several
 	maxUpdateDelay   = time.Second / 2
 	delayPerEndpoint = 20 * time.Microsecond // several times as long as an update takes
-	initialTimeout   = 60 * time.Second      // until all initial slices have arrived (docs/waits.md)
-	cancelDelay      = 30 * time.Second      // after a watch's timeout
+	initialTimeout   = 60 * time.Second      // how long the initial slices may take (docs/waits.md)
+	cancelDelay      = 30 * time.Second      // extra time that a watch gets after its own timeout
 	minSilence       = 10 * time.Second      // a watch without events for longer than this may mean that a backup was restored
 )
 
@@ -53,14 +53,14 @@ type watch struct {
 	known       *knownSlices
 	confirmedAt atomic.Value // time.Time
 	doubt       error        // why known may be out of date, or nil
-	nextExpiry  time.Time    // of a deleted slice that we've passed on, or zero
+	nextExpiry  time.Time    // when the next deleted slice that we've passed on expires, or zero
 
 	version        string           // resource version of known, or ""
 	initial        *knownSlices     // what we have so far; nil once they're complete
 	initialTimer   *time.Timer      // ends the watch if the initial slices are late
 	updateC        <-chan time.Time // nil unless an update is due
 	tokenRejected  bool             // we've already retried once
-	gotEvent       bool             // from the current watch
+	gotEvent       bool             // there's been an event in the current watch
 	followingSince time.Time        // when the initial slices were complete, or zero
 }
 

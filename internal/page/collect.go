@@ -16,22 +16,22 @@ const (
 	maxTextLength      = 500
 	maxNameLength      = 120
 	maxNotes           = 20
-	maxEndpoints       = 400             // of all channels together
+	maxEndpoints       = 400             // across all channels
 	defaultEndpoints   = 20              // per locality
 	maxFullChannels    = 50              // beyond that, we leave out the policies
 	busyAfter          = time.Second     // not worth showing before that
 	pageLifetime       = time.Second / 4 // shared by all viewers
-	maxBranches        = 1000            // priorities and localities, of all channels together
+	maxBranches        = 1000            // priorities and localities, across all channels
 	maxSiblingBranches = 100             // priorities, or localities of one priority
 )
 
 type collection struct {
 	now         time.Time
 	rows        int           // how many more endpoints fit on the page
-	branches    int           // same for priorities and localities
+	branches    int           // how many more priorities and localities fit
 	perLocality int           // most endpoints to show per locality
-	created     time.Time     // of the current channel
-	backoff     time.Duration // of the current channel, or 0 if unknown
+	created     time.Time     // when the current channel was created
+	backoff     time.Duration // current channel's backoff, or 0 if unknown
 }
 
 type query struct {

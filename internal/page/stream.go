@@ -10,7 +10,7 @@ const (
 	maxViewers        = 32
 	minInterval       = time.Second
 	maxStreamDuration = 5 * time.Minute  // after that, the browser reconnects
-	writeTimeout      = 10 * time.Second // for viewers that don't read
+	writeTimeout      = 10 * time.Second // we drop viewers that don't read for this long
 )
 
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {

@@ -255,7 +255,7 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.tell(s, a)
 }
 
-const maxLength = 500 // of a text in a record, in bytes
+const maxLength = 500 // bytes per text in a record
 
 // We keep the program's logger quiet. It only hears that a source is failing and that it has
 // recovered.
@@ -283,7 +283,7 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
 }
 
-type lastTexts map[string]string // by topic
+type lastTexts map[string]string // keyed by topic
 
 func (j *Join) warn(last lastTexts, topic, name, text string) {
 	if text != "" && last[topic] != text {

@@ -19,7 +19,7 @@ import (
 var lastGood answerStore
 
 const (
-	keepFor    = time.Hour // since it was last confirmed
+	keepFor    = time.Hour // how long an answer is good for after it was last confirmed
 	maxEntries = 1000
 	maxSize    = 200_000
 )

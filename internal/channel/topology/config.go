@@ -36,7 +36,7 @@ type Policies struct {
 	settings Settings
 	leaf     lbconfig.Policy            // used for every locality
 	own      *lbconfig.OutlierDetection // used for all priorities; if nil, each cluster has its own
-	last     map[string]configuredChild // by name, so that the next configuration can share what hasn't changed
+	last     map[string]configuredChild // keyed by name; the next configuration shares whatever hasn't changed
 }
 
 type configuredChild struct {

@@ -57,7 +57,7 @@ type TreePriority struct {
 	continuesPriority  bool // the source has this and the previous one as a single priority
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         []treeLocality // in the order of Tree.Endpoints
+	localities         []treeLocality // same order as Tree.Endpoints
 	outlierDetection   *lbconfig.OutlierDetection
 }
 

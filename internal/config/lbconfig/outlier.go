@@ -32,7 +32,7 @@ type OutlierDetection struct {
 const MinInterval = time.Millisecond
 
 type SuccessRateEjection struct {
-	StdevFactor           uint32 `json:"stdevFactor" default:"1900"` // in thousandths
+	StdevFactor           uint32 `json:"stdevFactor" default:"1900"` // thousandths
 	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
 	MinimumHosts          uint32 `json:"minimumHosts" default:"5"`
 	RequestVolume         uint32 `json:"requestVolume" default:"100"`

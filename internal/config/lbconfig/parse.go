@@ -163,7 +163,7 @@ type field struct {
 	max     float64
 }
 
-var knownFields sync.Map // by reflect.Type, so that we only look at the tags once
+var knownFields sync.Map // caches the tags of each reflect.Type
 
 func fields(t reflect.Type) []field {
 	if known, ok := knownFields.Load(t); ok {

@@ -61,10 +61,10 @@ const (
 type Scope int
 
 const (
-	Channel      Scope = iota // in the query of the whole target
-	Entry                     // also in the query of a single entry in a failover target
-	LookedUpName              // in the query of a name that's looked up periodically
-	FieldOnly                 // not in targets, only in Options
+	Channel      Scope = iota // query of the whole target
+	Entry                     // also allowed in the query of a single entry in a failover target
+	LookedUpName              // query of a name that's looked up periodically
+	FieldOnly                 // not allowed in targets, only in Options
 )
 
 // Option describes an option. Its type is that of the field in Program.

@@ -18,9 +18,9 @@ import (
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
 type Options struct {
-	ServiceConfig string // as written by the user, or ""
+	ServiceConfig string // what the user wrote, or ""
 	RetryMethods  []string
-	MaxTokens     float64 // for retryThrottling, 0 if there's none
+	MaxTokens     float64 // retryThrottling.maxTokens, or 0
 	TokenRatio    float64
 	HealthCheck   bool
 	HealthService string

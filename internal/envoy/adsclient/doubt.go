@@ -32,7 +32,7 @@ var (
 )
 
 type secondStream struct {
-	lastResponse time.Time    // on the current stream
+	lastResponse time.Time    // last response on the current stream
 	lastAttempt  time.Time    // when we last opened a second stream
 	timer        serial.Timer // first for opening a second stream, then for giving up on it
 	stream       *stream      // waiting for its first response, or nil

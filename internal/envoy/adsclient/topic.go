@@ -26,7 +26,7 @@ type topic struct {
 	delayed       *ads.Request // repeated NACK to send once delay fires, or nil
 	delay         serial.Timer
 	lastRejection string
-	delivered     map[string]weak.Pointer[Resource] // by name; weak, so that only watchers keep a parsed resource in memory
+	delivered     map[string]weak.Pointer[Resource] // weak pointers, so that only watchers keep a parsed resource in memory
 	warnTTL       sync.Once
 
 	// By name, for resources that we've heard nothing about even though the server is reachable.

@@ -33,7 +33,7 @@ type view struct {
 	*Following
 	client  *client
 	server  int
-	changed bool // since the last snapshot
+	changed bool // there's something new since the last snapshot
 
 	resources map[resourceName]*viewedResource
 	needed    any // last Needs.For

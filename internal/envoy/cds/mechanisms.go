@@ -23,8 +23,8 @@ type Maker struct {
 	// the endpoints of two servers don't get mixed up.
 	Scope int
 
-	previous map[string]discovery.Source // sources by key, as of the last call of Mechanisms
-	current  map[string]discovery.Source // same for the current call
+	previous map[string]discovery.Source // sources that the last call of Mechanisms used, by key
+	current  map[string]discovery.Source // sources that the current call has used so far
 }
 
 // DNS has the default settings for looking up names in clusters periodically.

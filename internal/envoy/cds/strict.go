@@ -112,7 +112,7 @@ type strictSubscription struct {
 	holdTimer serial.Timer
 
 	lastUpdate time.Time
-	paceTimer  serial.Timer // for sending the next answer, or retrying the last one
+	paceTimer  serial.Timer // sends the next answer, or retries the last one
 	rejections int
 	lastLogged string
 }

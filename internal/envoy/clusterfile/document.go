@@ -129,13 +129,13 @@ type Document struct {
 	Clusters []*clusterv3.Cluster
 
 	path     string
-	names    []string             // in the order of the file
-	clusters map[string]cds.Known // with positions in errors and notes
+	names    []string             // same order as in the file
+	clusters map[string]cds.Known // errors and notes have positions
 
 	references map[reference]messages.Position
 }
 
-type reference struct{ parent, child string } // for the children of aggregates
+type reference struct{ parent, child string } // child is named by the aggregate parent
 
 // Names returns the names of the clusters, in the order of the file.
 func (d *Document) Names() []string { return d.names }

@@ -133,4 +133,4 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
 }
 
-const maxShown = 100 // of a name or a value, in errors
+const maxShown = 100 // errors truncate names and values to this

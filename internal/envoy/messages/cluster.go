@@ -23,7 +23,7 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/net/location"
 )
 
-const maxWeight = math.MaxUint32 // for locality weights in a priority, and endpoint weights in a locality (gRFC A27)
+const maxWeight = math.MaxUint32 // limits the sum of weights in a priority and in a locality (gRFC A27)
 
 // Read converts a cluster to an answer. The cluster may have no endpoints, in which case the answer
 // is marked as intentionally empty. The notes describe ignored fields. The answer has them too, as
@@ -50,7 +50,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 			r.priorities[p-1] = new(priority) // don't report this gap again
 		}
 	}
-	var drops []discovery.Drop // in the order they apply
+	var drops []discovery.Drop // the order matters
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		given := drop.GetDropPercentage()
 		unit := perMillion[given.GetDenominator()]
@@ -81,7 +81,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 
 type reader struct {
 	problems, notes Invalid
-	priorities      map[uint32]*priority // only those with traffic
+	priorities      map[uint32]*priority // only has priorities with traffic
 	addresses       map[string]place
 }
 

@@ -59,7 +59,7 @@ func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.Clust
 }
 
 type writer struct {
-	written map[string]bool // by address
+	written map[string]bool // keyed by address
 	notes   Invalid
 }
 

@@ -10,7 +10,7 @@ import (
 
 const placeholder = "xxxxx" // same as in url.URL.Redacted
 
-var visibleParameters = []string{ // of our own targets, anything else may be secret
+var visibleParameters = []string{ // used by our own targets; anything else may be secret
 	"authority", "cds", "cluster", "dns", "failoverTimeout",
 	"endpointPolicy", "fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "perPriority", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone",

@@ -50,7 +50,7 @@ func changeWeights(c *cluster) error {
 const (
 	lastCalls  = 500 // the ones we look at to see the effect of a phase
 	phaseLimit = 20 * time.Second
-	tolerance  = 0.02 // for an endpoint's share
+	tolerance  = 0.02 // how far an endpoint's share may be off
 )
 
 func (p phase) run(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
@@ -135,7 +135,7 @@ func (c *cluster) find(address string) *backend {
 }
 
 func (c *cluster) weightShares() []float64 {
-	sums := map[string]int{} // of the weights of everything that's serving, by priority and by locality
+	sums := map[string]int{} // total weight of what's serving in each priority and locality
 	for _, b := range c.backends {
 		if b.answers() {
 			if names := b.names(); sums[b.locality] == 0 {
@@ -171,7 +171,7 @@ type PhaseResult struct {
 	Endpoints  []EndpointResult `json:"endpoints"`
 	Problems   []string         `json:"problems,omitempty"`
 
-	shares [2]float64 // of the priorities, in the last calls
+	shares [2]float64 // each priority's share of the last calls
 }
 
 // EndpointResult is the result of one endpoint in a phase. Shares are fractions of the last calls

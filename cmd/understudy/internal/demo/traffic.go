@@ -11,8 +11,8 @@ import (
 // Even if all pending calls wait for a priority that's full, it can answer them within their
 // deadline.
 const (
-	pause    = time.Second / 300 // between calls
-	pending  = 180               // at most
+	pause    = time.Second / 300 // time between two calls
+	pending  = 180               // maximum number of calls in flight
 	deadline = 2 * time.Second
 )
 

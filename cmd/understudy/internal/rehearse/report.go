@@ -35,9 +35,9 @@ type Row struct {
 	Lost     int       `json:"lost"`
 	Refused  int       `json:"refused"` // included in Lost; by the client, because every priority is full
 	Gap      float64   `json:"seconds_without_answer"`
-	Normal   *float64  `json:"seconds_until_normal"` // after the fault; null if it doesn't happen during the run
+	Normal   *float64  `json:"seconds_until_normal"` // counted from the fault; null if it's not back to normal when the run ends
 	Moves    int       `json:"moves"`
-	Peak     []float64 `json:"peak_load"`         // by priority, as a fraction of its capacity
+	Peak     []float64 `json:"peak_load"`         // one per priority, as a fraction of its capacity
 	Attempts float64   `json:"attempts_per_call"` // a refused call counts as 0
 }
 

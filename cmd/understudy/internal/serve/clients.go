@@ -38,7 +38,7 @@ type clients struct {
 	mu         sync.Mutex
 	streams    map[*clientStream]bool
 	held       int            // estimated memory for all requested names, in bytes
-	refusalLog rate.Sometimes // at most one line a second
+	refusalLog rate.Sometimes // logs at most one line a second
 }
 
 // Unless noted otherwise, only the stream's goroutine may use a clientStream.
@@ -46,10 +46,10 @@ type clientStream struct {
 	clients       *clients
 	address, node string
 	end           context.CancelCauseFunc
-	topics        map[string]*topic // by type URL
+	topics        map[string]*topic // keyed by type URL
 	responses     int
 	nackLog       *rate.Limiter
-	behindSince   atomic.Int64 // since when the client has been missing a version, in Unix nanoseconds, or 0
+	behindSince   atomic.Int64 // when the client fell behind, in Unix nanoseconds, or 0 if it's up to date
 
 	held int // estimated memory for the requested names, in bytes; guarded by clients.mu
 }

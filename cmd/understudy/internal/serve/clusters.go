@@ -37,7 +37,7 @@ type reading struct {
 // clients would drop the cluster as soon as we remove it.
 type clusters struct {
 	delay    time.Duration
-	served   map[string]servedCluster // by cluster name
+	served   map[string]servedCluster // keyed by cluster name
 	bySource map[string][]string      // names that we last had from each source; directories have those of all their files
 }
 
@@ -50,8 +50,8 @@ type servedCluster struct {
 type changes struct {
 	updated          []string // added or changed
 	missing, removed []string
-	problems         map[string]error    // by source
-	kept             map[string][]string // by source: clusters whose last good content we serve
+	problems         map[string]error    // keyed by source
+	kept             map[string][]string // clusters whose last good content we serve, keyed by source
 	incomplete       bool                // there may be more clusters, in sources that we could never read
 }
 

@@ -29,7 +29,7 @@ type files struct {
 type servedFile struct {
 	*filewatch.File
 	last  reading
-	notes string // about fields that aren't sent to clients
+	notes string // which fields aren't sent to clients
 }
 
 // emptyClusters is the problem of a file in which some clusters have no endpoints. We still serve

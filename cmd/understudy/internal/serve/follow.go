@@ -28,7 +28,7 @@ type followedTargets struct {
 }
 
 type followedTarget struct {
-	name, source string // of the cluster; NAME=TARGET without secrets
+	name, source string // cluster name; NAME=TARGET without secrets
 	stop         func()
 	timer        *time.Timer
 
@@ -36,7 +36,7 @@ type followedTarget struct {
 	complete bool           // all mechanisms have answered or failed, or taken longer than mechanismTimeout
 	cluster  *clusterConfig // nil before the first answer
 	problem  error
-	notes    string // about settings in the answers that we ignore
+	notes    string // which settings in the answers we ignore
 }
 
 // Before we serve a target, we give its mechanisms this long to answer. The cluster in the cache

@@ -28,7 +28,7 @@ type publisher struct {
 
 	wakeups        chan struct{}
 	rereadAll      atomic.Bool       // read all files next time, even those that haven't changed
-	loggedProblems map[string]string // by source
+	loggedProblems map[string]string // keyed by source
 }
 
 // newPublisher fails if there's nothing to serve: no target, no cached cluster, and none of the

@@ -37,7 +37,7 @@ type resources struct {
 type snapshot struct { // immutable
 	loaded     bool                           // we have something valid
 	incomplete bool                           // there may be more clusters, in sources that we could never read
-	byType     map[string]map[string]resource // by type URL and name
+	byType     map[string]map[string]resource // keyed by type URL, then by name
 	outdated   chan struct{}                  // closed once there's a newer snapshot
 }
 

@@ -91,7 +91,7 @@ type Options struct {
 	Log *slog.Logger
 
 	droppedLines    func() float64 // how many lines the log has dropped, may be nil
-	responseTimeout time.Duration  // for tests; 0 means the constant of the same name
+	responseTimeout time.Duration  // tests set this; 0 means the constant of the same name
 }
 
 // Server serves until its context ends or Stop is called.
@@ -105,7 +105,7 @@ type Server struct {
 	err    error // why we've stopped, valid once done is closed
 }
 
-const stopTimeout = 5 * time.Second // for streams to end by themselves
+const stopTimeout = 5 * time.Second // how long streams get to end by themselves
 
 // Start loads and serves all valid files, as well as cached clusters from invalid ones. It fails if
 // it can't listen on the address, or if there's nothing to serve and none of the paths exists. When

@@ -87,11 +87,11 @@ type topic struct {
 	wildcard bool              // requested everything
 	sent     map[string]string // versions that the client has or has rejected, by name
 
-	nonce, version string          // of the last response
+	nonce, version string          // nonce and version of the last response
 	waiting        bool            // the client hasn't answered the last response
 	rejected       string          // last rejection we logged
 	behind         bool            // the client doesn't have what we sent last
-	seen           <-chan struct{} // from the last snapshot we compared with names
+	seen           <-chan struct{} // snapshot.outdated of the last snapshot we compared with names
 	held           int             // estimated memory for the names, in bytes
 }
 

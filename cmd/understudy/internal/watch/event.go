@@ -35,7 +35,7 @@ type Event struct {
 type follower struct {
 	url      string // "" for a channel of this process
 	page     *page.Page
-	err      error // from the last fetch, or nil
+	err      error // error of the last fetch, or nil
 	errSince time.Time
 	channels map[uint64]*trackedChannel
 	calls    *prober // nil if we don't make calls

@@ -21,8 +21,8 @@ import (
 // program's page is under 1 MB.
 const (
 	maxPageBytes  = 8 << 20
-	maxPageValues = 300_000 // in all lists and objects
-	maxDepth      = 16      // of the tree
+	maxPageValues = 300_000 // total in all lists and objects
+	maxDepth      = 16      // levels of the tree
 	pageTimeout   = 10 * time.Second
 )
 

@@ -35,7 +35,7 @@ type Options struct {
 	// any calls.
 	Rate    float64
 	Service string        // service name for these calls
-	Timeout time.Duration // for each of these calls
+	Timeout time.Duration // timeout of each of these calls
 	// For is how long to watch. If it's 0, we watch until the context ends.
 	For time.Duration
 	// Output is "json" or "lines". With anything else, we redraw the text in place if Out is a
@@ -47,7 +47,7 @@ type Options struct {
 type watch struct {
 	follower
 	fetch    func(context.Context) (*page.Page, error)
-	interval time.Duration // between two fetches
+	interval time.Duration // time between two fetches
 	report   reporter
 }
 
