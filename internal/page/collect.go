@@ -39,7 +39,7 @@ type query struct {
 	endpoints int    // per locality, or 0 for the default
 }
 
-var processStart = time.Now() // close enough
+var processStart = time.Now() // not exact, but close enough
 
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: maxEndpoints, branches: maxBranches, perLocality: defaultEndpoints}

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Explanations of what users may see in logs and errors, of the library and the command alike. Each
-// paragraph starts with the words of one or more messages, followed by their cause and what to do
-// about it, both indented. The page can show them offline, and docs/howto/troubleshooting.md is
-// generated from them.
+// messages explains what users may see in logs and errors, both of the library and of the command.
+// Each paragraph starts with one or more messages, followed by their cause and what to do about it,
+// both indented. The page can show them offline, and docs/howto/troubleshooting.md is generated from
+// them.
 //
 //go:embed messages.txt
 var messages string

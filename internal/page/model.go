@@ -32,7 +32,7 @@ type Channel struct {
 	// InUse is the name of the priority that gets the calls, or "" if there is none.
 	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why says why each of the higher priorities isn't in use. If no priority is, it says why calls
+	// Why explains why each of the higher priorities isn't in use or, if no priority is, why calls
 	// fail. If there's a problem with the priority in use, the problems of lower ones are included
 	// too.
 	Why      []string `json:"why,omitempty"`
@@ -237,7 +237,7 @@ type Child struct {
 	// NextAttempt is when we'll try to connect to the endpoint again, at the latest.
 	NextAttempt *time.Time `json:"next_attempt_by,omitempty"`
 	InUse       bool       `json:"in_use,omitempty"`
-	// Why says why a priority isn't in use, or what it's waiting for.
+	// Why explains why a priority isn't in use, or what it's waiting for.
 	Why string `json:"why,omitempty"`
 	// Cause is why a READY priority only takes some of its calls, e.g. "full".
 	Cause     string   `json:"cause,omitempty"`

@@ -36,7 +36,7 @@ type Tree struct {
 	// Endpoints are in priority order. Paths (package hierarchy) and weights (grpc's
 	// experimental/balancer/weight) are in their attributes.
 	Endpoints []resolver.Endpoint
-	// Why says why none of the endpoints can receive calls. It's "" if at least one can.
+	// Why explains why none of the endpoints can receive calls. It's "" if at least one can.
 	Why        string
 	Priorities []TreePriority
 
@@ -51,7 +51,8 @@ type TreePriority struct {
 	// Name is what users see: the localities, e.g. "us-east/a, us-east/b", or the name of a target.
 	Name    string
 	Cluster string
-	// Why says why none of the priority's endpoints can receive calls. It's "" if at least one can.
+	// Why explains why none of the priority's endpoints can receive calls. It's "" if at least one
+	// can.
 	Why string
 
 	continuesPriority  bool // the source has this and the previous one as a single priority

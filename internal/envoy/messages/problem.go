@@ -67,8 +67,8 @@ func (e *Invalid) texts() []string {
 	return texts
 }
 
-// MaxText is the maximum length of a problem's text in bytes. Without it, a name in the text could
-// be as long as the whole input.
+// MaxText is the maximum length of a problem's text in bytes. We need a limit because a name in the
+// text could be as long as the whole input.
 const MaxText = 500
 
 // Add adds a problem, with its text truncated to MaxText. Once there are MaxProblems problems, we

@@ -40,7 +40,7 @@ func Brief(text string) string {
 	return briefTimeout(text)
 }
 
-// By how the error ends. Brief appends these.
+// Brief appends these to errors with the given endings.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -48,14 +48,14 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// What gRPC's errors look like if a server accepts a connection but then doesn't respond: they
-// begin with one of handshakes and end with one of timeouts.
+// If a server accepts a connection but then doesn't respond, gRPC's error begins with one of
+// handshakes and ends with one of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"} // the last one is for when gRPC gave up and closed it
+	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"} // the last one means that gRPC gave up and closed the connection
 )
 
 // briefTimeout shortens errors like this:

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// reading is what we currently have from a source, which is a file or a target of --from.
+// reading is the current content of a source, i.e. of a file or a target of --from.
 type reading struct {
 	source string // the path, or the target without secrets; a directory's path if we couldn't read it
 	// by name. If it's nil, we don't know (e.g. the file is just being written) and keep serving
@@ -52,7 +52,7 @@ type changes struct {
 	missing, removed []string
 	problems         map[string]error    // keyed by source
 	kept             map[string][]string // clusters whose last good content we serve, keyed by source
-	incomplete       bool                // there may be more clusters, in sources that we could never read
+	incomplete       bool                // some source was never readable, so there may be more clusters
 }
 
 func (c *clusters) index() {

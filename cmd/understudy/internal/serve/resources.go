@@ -36,7 +36,7 @@ type resources struct {
 
 type snapshot struct { // immutable
 	loaded     bool                           // we have something valid
-	incomplete bool                           // there may be more clusters, in sources that we could never read
+	incomplete bool                           // some source was never readable, so there may be more clusters
 	byType     map[string]map[string]resource // keyed by type URL, then by name
 	outdated   chan struct{}                  // closed once there's a newer snapshot
 }
