@@ -75,7 +75,7 @@ type slice struct {
 	name, addressType string
 	endpoints         []endpoint // one more than maxEndpoints if there are too many
 	ports             []port     // one more than maxPorts if there are too many
-	expiry            time.Time  // if it's been deleted
+	expiry            time.Time  // only set for deleted slices
 }
 
 // The names of zones and nodes are interned, because many endpoints share them.

@@ -17,7 +17,7 @@ const (
 	maxNameLength      = 120
 	maxNotes           = 20
 	maxEndpoints       = 400             // across all channels
-	defaultEndpoints   = 20              // per locality
+	defaultEndpoints   = 20              // shown per locality
 	maxFullChannels    = 50              // beyond that, we leave out the policies
 	busyAfter          = time.Second     // not worth showing before that
 	pageLifetime       = time.Second / 4 // shared by all viewers

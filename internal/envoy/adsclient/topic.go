@@ -29,7 +29,8 @@ type topic struct {
 	delivered     map[string]weak.Pointer[Resource] // weak pointers, so that only watchers keep a parsed resource in memory
 	warnTTL       sync.Once
 
-	// By name, for resources that we've heard nothing about even though the server is reachable.
+	// Keyed by name. The server is reachable, but hasn't sent anything since we requested that
+	// resource.
 	silences map[string]*Outage
 }
 
@@ -109,7 +110,7 @@ func (t *topic) execute(a ads.Actions) {
 	}
 }
 
-const repeatedNACKDelay = 5 * time.Second // before we NACK the same version again (docs/waits.md)
+const repeatedNACKDelay = 5 * time.Second // how long we wait before we NACK the same version again (docs/waits.md)
 
 func (t *topic) send(r *ads.Request, later bool) {
 	// We replace a request that's already delayed, but keep its timer.

@@ -24,7 +24,7 @@ import (
 func Hold(ctx context.Context, opts Options) error {
 	return withCalls(ctx, opts, slog.New(slog.NewTextHandler(opts.Progress, nil)), func(c *cluster, _ *traffic) error {
 		p := &page{cluster: c}
-		defer p.mu.Lock() // never unlocked, because another action might restore a backend
+		defer p.mu.Lock() // stays locked, since any further action might restore a backend
 		return p.serve(ctx, opts)
 	})
 }
