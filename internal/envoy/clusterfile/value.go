@@ -36,7 +36,7 @@ func isNumber(field protoreflect.FieldDescriptor) bool {
 	return field.Kind() == protoreflect.Uint32Kind || field.Message() != nil && field.Message().FullName() == "google.protobuf.UInt32Value"
 }
 
-var fieldRanges = map[protoreflect.FullName]string{ // narrower than the type
+var fieldRanges = map[protoreflect.FullName]string{ // fields that allow less than their type
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",

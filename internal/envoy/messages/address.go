@@ -11,7 +11,7 @@ import (
 )
 
 // Dial returns the address in the form that gRPC dials, which is the same for all spellings of the
-// address. If gRPC can't dial it, target is "".
+// address. If gRPC can't dial it, target is "" and problems says why.
 //
 //	socket_address 192.0.2.1, 80  ->  192.0.2.1:80
 //	socket_address 2001:db8::1, 80  ->  [2001:db8::1]:80
