@@ -30,11 +30,11 @@ type Server struct {
 	URI string
 	// Credentials must not be nil.
 	Credentials credentials.TransportCredentials
-	// Identity is a comparable value that identifies Credentials. Servers share a stream if their
-	// URI, Identity, Node, MaxResponse and Network are all equal.
+	// Identity identifies Credentials. It must be comparable. Servers with equal URI, Identity, Node,
+	// MaxResponse and Network share a stream.
 	Identity any
 	Node     *corev3.Node
-	// MaxResponse is the size in bytes of the largest response we accept.
+	// MaxResponse is the size in bytes of the largest response to accept.
 	MaxResponse int
 	// Read parses a resource, or says why it's invalid. The client only keeps what Read returns,
 	// not the message.

@@ -48,7 +48,7 @@ type Mechanism struct {
 type Graph struct {
 	List  []Mechanism
 	Known map[string]Known
-	Asked []string // names of the clusters we had to look at, in that order
+	Asked []string // names of the clusters that were requested, in this order
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).

@@ -166,8 +166,8 @@ func (d *Document) Find(name string) cds.Known {
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
 
-// Resolve returns the discovery mechanisms of a cluster in the file. Their errors have positions.
-// If any fields of its clusters have no effect, notes says which.
+// Resolve returns the discovery mechanisms of a cluster of the file, whose errors have positions, and notes
+// about the fields of its clusters that have no effect, or nil.
 func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 	g = cds.Resolve(name, d.Find)
 	for i, e := range g.List {
