@@ -11,10 +11,10 @@ import (
 )
 
 // Refreshed returns a source that starts s for each lookup, and closes it after its first answer or
-// failure. gRPC's DNS resolver looks up its name at once when it is built. Refresh.LookUp
-// says when lookups happen. If an address is missing from an answer,
-// it is kept until r.RemoveAfter consecutive answers lack it. The answers of s must set Resolved, as
-// a FromResolver source does. If r.Every is 0, Refreshed returns s.
+// failure. This works for gRPC's DNS resolver, which looks up its name as soon as it's built. See
+// Refresh.LookUp for when lookups happen. If an address is missing from an answer, we keep it until
+// r.RemoveAfter answers in a row are missing it. The answers of s must set Resolved, as those of
+// FromResolver do. If r.Every is 0, Refreshed returns s.
 func Refreshed(s Source, r Refresh) Source {
 	if r.Every == 0 {
 		return s

@@ -144,8 +144,8 @@ type clusterEndpoints struct {
 	server int
 }
 
-// Start implements discovery.Source. If the clusterWatch is closed, Start subscribes to the
-// endpoints itself.
+// Start implements discovery.Source. If the clusterWatch is closed, we subscribe to the endpoints
+// ourselves.
 func (p *clusterEndpoints) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := p.owner.Load()
 	if h == nil {

@@ -40,15 +40,16 @@ func WithTransportCredentials(c credentials.TransportCredentials) discovery.Sour
 	return discovery.OwnOption(func(o *options) { o.credentials = c })
 }
 
-// WithInsecure disables encryption on the connection to the management server, on any network. An
-// attacker who can modify the connection decides where calls go.
+// WithInsecure disables encryption on the connection to the management server, no matter which
+// network it's on. Beware that an attacker who can modify the connection gets to decide where calls
+// go.
 func WithInsecure() discovery.SourceOption {
 	return WithTransportCredentials(insecure.NewCredentials())
 }
 
 // WithNode sets the node that identifies the client to the management server. It takes precedence
-// over the node of the bootstrap. The default is a node whose id is the host name. WithNode copies
-// the node. Nil selects the default.
+// over the bootstrap's node. The default is a node whose id is the host name, which is also used
+// for nil. The node is copied.
 func WithNode(node *corev3.Node) discovery.SourceOption {
 	if node != nil {
 		node = withAgent(proto.CloneOf(node))

@@ -112,8 +112,8 @@ func readResource(m proto.Message) (any, error) {
 	return &answer, err
 }
 
-// Check implements discovery.Source. It ignores errors about files unless read is set, because
-// these errors may be temporary: a file may be incomplete, or its volume may not be mounted yet.
+// Check implements discovery.Source. It ignores errors about files unless read is set, because they
+// may go away: a file may be incomplete, or its volume may not be mounted yet.
 func (s source) Check(read bool) error {
 	servers, err := s.servers()
 	if !read && os.Getenv(bootstrapFileVar) != "" {

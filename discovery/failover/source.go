@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// Scheme is the scheme of the targets that this package resolves.
+// Scheme is the scheme of this package's targets.
 const Scheme = "failover"
 
 var logger = grpclog.Component("understudy")
@@ -28,9 +28,9 @@ type options struct {
 	proxy     proxyFunc
 }
 
-// WithResolvers makes the schemes of builders available to the entries of a list. These schemes
-// take precedence over globally registered schemes. The resolvers of the channel's
-// grpc.WithResolvers are not available to the entries.
+// WithResolvers makes the schemes of builders available to the entries of a list. They take
+// precedence over globally registered schemes. Note that resolvers passed to the channel with
+// grpc.WithResolvers aren't available to the entries.
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) {
 		for _, b := range builders {
@@ -39,9 +39,9 @@ func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	})
 }
 
-// WithLocalDNSResolution looks up DNS names in this process even if a proxy would otherwise look
-// them up, like grpc.WithLocalDNSResolution for a channel to one target. It has no effect without a
-// proxy.
+// WithLocalDNSResolution makes this process look up DNS names even if a proxy would otherwise do
+// it, just like grpc.WithLocalDNSResolution for a channel to a single target. It has no effect
+// without a proxy.
 func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }

@@ -19,7 +19,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Scheme is the scheme of the targets of this package.
+// Scheme is the scheme of this package's targets.
 const Scheme = "file"
 
 func init() { discovery.Register(Scheme, parseTarget) }
@@ -54,7 +54,7 @@ type source struct {
 	target  *discovery.Target
 }
 
-// Start implements discovery.Source. The file may not exist yet.
+// Start implements discovery.Source. The file doesn't have to exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	u := &user{source: s, receiver: r}
 	u.maker = cds.Maker{Target: s.target, EDS: u.eds}
@@ -115,8 +115,8 @@ func (u *user) sendMechanisms(doc *clusterfile.Document, cluster string) {
 	}
 }
 
-// Check implements discovery.Source. If read is set, it reads the file and returns the mistakes in
-// the file.
+// Check implements discovery.Source. If read is set, it reads the file and returns any mistakes in
+// it.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Scheme is the scheme of the targets that this package resolves.
+// Scheme is the scheme of this package's targets.
 const Scheme = "srv"
 
 var logger = grpclog.Component("understudy")
