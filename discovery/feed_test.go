@@ -65,6 +65,9 @@ func TestResolverReusesSlice(t *testing.T) {
 	if got := strings.Count(cc.take(), "state"); got != 3 {
 		t.Errorf("%d updates, want 3", got)
 	}
+	if err := inner.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{}}); err == nil {
+		t.Error("an answer without addresses is accepted, want an error, after which gRPC's resolver looks up the name again")
+	}
 }
 
 type buildFunc func(resolver.ClientConn)
