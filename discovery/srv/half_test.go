@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -76,26 +75,6 @@ func TestOneFamilyFails(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A DNS server fails for A records and has no AAAA records, so the channel must not get an update.
-func TestServerFailureForOneFamily(t *testing.T) {
-	t.Parallel()
-	dns := startDNS(t)
-	set(dns, shop, "0 0 1 a")
-	dns.Set("a.test", "AAAA", "::1")
-	c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s&removeAfter=1")
-	if got := c.next(t); len(got) != len("127.0.0.1:1 [::1]:1") {
-		t.Fatalf("the channel received %s, want both addresses", got)
-	}
-	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
-	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // when the second lookup begins, the first has been handled
-	select {
-	case line := <-c.lines:
-		t.Errorf("the channel received %s, want nothing", line)
-	default:
-	}
 }
 
 func TestRecordWithPort0(t *testing.T) {
