@@ -179,33 +179,6 @@ func TestInvalidAnswer(t *testing.T) {
 	}
 }
 
-func TestDefaultLocalityWeight(t *testing.T) {
-	answer := flat.Answer(
-		flat.Endpoint{Address: "10.0.0.1:1", Weight: 3, Locality: "us/a/1"},
-		flat.Endpoint{Address: "unix:/run/x", Locality: "eu", Priority: 1},
-		flat.Endpoint{Address: "[2001:db8::1]:1", Weight: 2, Locality: "us/b"},
-		flat.Endpoint{Address: "10.0.0.2:1", Locality: "us/a/1"},
-	)
-	cc, s := &channel{}, &fakeSource{}
-	r := build(t, newSourceBuilder(s), cc)
-	defer r.Close()
-	if err := s.Update(answer); err != nil {
-		t.Fatal(err)
-	}
-	want := `state 10.0.0.1:1["child0" "us/a/1"] 10.0.0.2:1["child0" "us/a/1"] [2001:db8::1]:1["child0" "us/b"] unix:/run/x["child1" "eu"]`
-	if got := cc.take(); got != want {
-		t.Errorf("channel saw\n%s\nwant\n%s", got, want)
-	}
-	for _, want := range []string{`"us/a/1":{"weight":4,`, `"us/b":{"weight":2,`, `"eu":{"weight":1,`} {
-		if !strings.Contains(cc.config(), want) {
-			t.Errorf("config %s has no %s", cc.config(), want)
-		}
-	}
-	if err := s.sendAddresses("no-port"); err == nil || !strings.Contains(err.Error(), "port") {
-		t.Errorf("an address without a port: %v", err)
-	}
-}
-
 // If no discovery mechanism has a usable endpoint, the log and the channel's error must name each
 // mechanism and its reason.
 func TestErrorNamesEmptyMechanisms(t *testing.T) {
