@@ -19,12 +19,6 @@ func manyEndpoints(n int) *endpointv3.ClusterLoadAssignment {
 	return adstest.Cluster("c", addresses...)
 }
 
-func allocated() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc
-}
-
 func heapInUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
