@@ -32,6 +32,7 @@ import (
 //	fail dns          dns fails with the given text
 //	pass 10s          wait for 10 s
 //	resolve-now [a]   the policies request re-resolution for child a; without a, the channel does
+//	refuse            the channel refuses updates from now on, with the given error; without it, it accepts
 //	call              print the error of a call to each child without endpoints
 func TestA37(t *testing.T) {
 	datadriven.Walk(t, "testdata/a37", func(t *testing.T, path string) {
@@ -47,6 +48,7 @@ type a37 struct {
 	channel
 	resolver resolver.Resolver
 	sources  map[string]*fakeResolvingSource
+	refusal  error
 }
 
 func (s *a37) runCommand(t *testing.T, d *datadriven.TestData) string {
@@ -60,7 +62,9 @@ func (s *a37) runCommand(t *testing.T, d *datadriven.TestData) string {
 	case "cluster":
 		_ = s.sources[args[0]].Update(answerOf(t, args[0], d.Input))
 	case "endpoints":
-		_ = s.sources[args[0]].Update(discovery.Answer{Resolved: stateOf(args[1:]...).Endpoints})
+		if err := s.sources[args[0]].Update(discovery.Answer{Resolved: stateOf(args[1:]...).Endpoints}); err != nil {
+			s.add("told %s: %v", args[0], err)
+		}
 	case "fail":
 		s.sources[args[0]].Fail(errors.New(d.Input))
 	case "pass":
@@ -74,6 +78,10 @@ func (s *a37) runCommand(t *testing.T, d *datadriven.TestData) string {
 			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		} else {
 			s.policyResolveNow(args[0])
+		}
+	case "refuse":
+		if s.refusal = nil; d.Input != "" {
+			s.refusal = errors.New(d.Input)
 		}
 	case "call":
 		failures := stateattr.ChannelOf(s.lastState).Failures
@@ -94,7 +102,7 @@ func (s *a37) build(t *testing.T, names []string) {
 	if s.resolver != nil {
 		s.resolver.Close()
 	}
-	s.channel = channel{}
+	s.channel, s.refusal = channel{}, nil
 	s.sources = make(map[string]*fakeResolvingSource)
 	var mechanisms []discovery.Mechanism
 	for _, name := range names {
@@ -137,7 +145,7 @@ func (s *a37) UpdateState(state resolver.State) error {
 		}
 		s.add("%s", line)
 	}
-	return nil
+	return s.refusal
 }
 
 type priorityConfig struct {

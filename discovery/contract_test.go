@@ -15,53 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func TestConfirmRenewsLastAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{}
-		b := newSourceBuilder(s)
-		r := build(t, b, cc)
-		_ = s.sendAddresses("10.0.0.1:1")
-		s.Fail(errors.New("down"))
-		time.Sleep(2 * time.Hour)
-		s.Confirm()
-		r.Close()
-		time.Sleep(50 * time.Minute)
-		r = build(t, b, cc)
-		s.Fail(errors.New("down"))
-		r.Close()
-		const state = `state 10.0.0.1:1["child0" "/"]`
-		if got, want := cc.take(), state+"\n"+state; got != want {
-			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
-		}
-	})
-}
-
-// Confirm must have no effect before the source's first answer.
-func TestConfirmBeforeFirstAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{}
-		b := newSourceBuilder(s)
-		r := build(t, b, cc)
-		s.Confirm()
-		if got := cc.take(); got != "" {
-			t.Errorf("channel saw %q", got)
-		}
-		_ = s.sendAddresses("10.0.0.1:1")
-		r.Close()
-		cc.take()
-		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
-			time.Sleep(40 * time.Minute)
-			r = build(t, b, cc)
-			s.Fail(errors.New("down"))
-			s.Confirm()
-			r.Close()
-			if got := cc.take(); got != want {
-				t.Errorf("channel saw %q, want %q", got, want)
-			}
-		}
-	})
-}
-
 // A source sends an answer without a usable endpoint, and then reports a failure. The errors of
 // calls must contain the reasons of the answer and of the failure. After Confirm, they must not
 // contain the failure.

@@ -100,22 +100,3 @@ func TestIntendedEmptyAnswer(t *testing.T) {
 		})
 	}
 }
-
-// The source of the first mechanism sends an answer without endpoints. Its last endpoints must stay
-// in use. After it sends the same answer with Empty set, calls must go to the second mechanism.
-func TestEmptyFirstMechanism(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, cc := &fakeSource{}, &fakeSource{}, &channel{}
-		r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
-		defer r.Close()
-		_ = first.sendAddresses("10.0.0.1:1")
-		_ = second.sendAddresses("10.0.0.2:1")
-		_ = first.sendAddresses()
-		second.Fail(errors.New("down"))
-		_ = first.Update(flat.Empty())
-		lines := strings.Split(cc.take(), "\n")
-		if last := lines[len(lines)-1]; strings.Contains(last, "10.0.0.1:1") || !strings.Contains(last, "10.0.0.2:1") || len(lines) != 3 {
-			t.Errorf("the channel saw\n%s\nwant both endpoints until the first mechanism sets Empty", strings.Join(lines, "\n"))
-		}
-	})
-}

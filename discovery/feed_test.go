@@ -65,6 +65,9 @@ func TestResolverReusesSlice(t *testing.T) {
 	if got := strings.Count(cc.take(), "state"); got != 3 {
 		t.Errorf("%d updates, want 3", got)
 	}
+	if err := inner.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{}}); err == nil {
+		t.Error("an answer without addresses is accepted, want an error, after which gRPC's resolver looks up the name again")
+	}
 }
 
 type buildFunc func(resolver.ClientConn)
@@ -173,33 +176,6 @@ func TestInvalidAnswer(t *testing.T) {
 	}
 	if got := cc.take(); got != "error x: "+err.Error() {
 		t.Errorf("channel saw %q, want the same", got)
-	}
-}
-
-func TestDefaultLocalityWeight(t *testing.T) {
-	answer := flat.Answer(
-		flat.Endpoint{Address: "10.0.0.1:1", Weight: 3, Locality: "us/a/1"},
-		flat.Endpoint{Address: "unix:/run/x", Locality: "eu", Priority: 1},
-		flat.Endpoint{Address: "[2001:db8::1]:1", Weight: 2, Locality: "us/b"},
-		flat.Endpoint{Address: "10.0.0.2:1", Locality: "us/a/1"},
-	)
-	cc, s := &channel{}, &fakeSource{}
-	r := build(t, newSourceBuilder(s), cc)
-	defer r.Close()
-	if err := s.Update(answer); err != nil {
-		t.Fatal(err)
-	}
-	want := `state 10.0.0.1:1["child0" "us/a/1"] 10.0.0.2:1["child0" "us/a/1"] [2001:db8::1]:1["child0" "us/b"] unix:/run/x["child1" "eu"]`
-	if got := cc.take(); got != want {
-		t.Errorf("channel saw\n%s\nwant\n%s", got, want)
-	}
-	for _, want := range []string{`"us/a/1":{"weight":4,`, `"us/b":{"weight":2,`, `"eu":{"weight":1,`} {
-		if !strings.Contains(cc.config(), want) {
-			t.Errorf("config %s has no %s", cc.config(), want)
-		}
-	}
-	if err := s.sendAddresses("no-port"); err == nil || !strings.Contains(err.Error(), "port") {
-		t.Errorf("an address without a port: %v", err)
 	}
 }
 

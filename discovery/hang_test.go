@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/understudy-lb/understudy/discovery"
 )
 
 // If the source hangs when a channel leaves idle mode, the channel must get the stored answer after
@@ -51,73 +49,6 @@ func TestStoredAnswerIfSourceHangs(t *testing.T) {
 		<-time.After(3 * time.Second)
 		if got := cc.take(); got != "" {
 			t.Errorf("after Close the channel saw %q", got)
-		}
-	})
-}
-
-func TestSourceAnswersBeforeHangTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{}
-		b := newSourceBuilder(s)
-		r := build(t, b, cc)
-		s.sendAddresses("10.0.0.1:1")
-		r.Close()
-		r = build(t, b, cc)
-		defer r.Close()
-		<-time.After(time.Second)
-		s.sendAddresses("10.0.0.2:1")
-		<-time.After(time.Minute)
-		want := `state 10.0.0.1:1["child0" "/"]` + "\n" + `state 10.0.0.2:1["child0" "/"]`
-		if got := cc.take(); got != want {
-			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
-		}
-	})
-}
-
-// A source may take two seconds to answer after idle mode. If one of two sources hangs, the answer
-// of the other one must not be delayed any longer.
-func TestOneOfTwoSourcesHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, cc := &fakeSource{}, &fakeSource{}, &channel{}
-		b := newBuilder([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}})
-		r := build(t, b, cc)
-		first.sendAddresses("10.0.0.1:1")
-		second.sendAddresses("10.0.0.2:1")
-		r.Close()
-		cc.take()
-		r = build(t, b, cc)
-		defer r.Close()
-		second.sendAddresses("10.0.0.3:1")
-		<-time.After(2 * time.Second)
-		synctest.Wait()
-		if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"] 10.0.0.3:1["b/child0" "/"]`; got != want {
-			t.Errorf("channel saw %q, want %q", got, want)
-		}
-	})
-}
-
-// A source that sends a list of discovery mechanisms hangs. After two seconds, the channel must use
-// the stored list, with the new answer of a mechanism that has already answered.
-func TestListSourceHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hanging, quick, cc := &fakeSource{}, &fakeSource{}, &channel{}
-		listSource := &fakeSource{}
-		b := newSourceBuilder(listSource)
-		r := build(t, b, cc)
-		listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: hanging}, {Name: "b", Source: quick}})
-		hanging.sendAddresses("10.0.0.1:1")
-		quick.sendAddresses("10.0.0.2:1")
-		r.Close()
-		cc.take()
-		quick.onStart = func(s *fakeSource) {
-			time.AfterFunc(100*time.Millisecond, func() { s.sendAddresses("10.0.0.3:1") })
-		}
-		r = build(t, b, cc)
-		defer r.Close()
-		<-time.After(2500 * time.Millisecond)
-		synctest.Wait()
-		if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"] 10.0.0.3:1["b/child0" "/"]`; got != want {
-			t.Errorf("channel saw %q, want %q", got, want)
 		}
 	})
 }

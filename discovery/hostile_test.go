@@ -67,40 +67,6 @@ func TestStartErrorFailsOneMechanism(t *testing.T) {
 	}
 }
 
-// If the source cannot be started when a channel leaves idle mode, the channel must use the stored
-// answer.
-func TestStartErrorAfterIdle(t *testing.T) {
-	s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
-	b, cc := newSourceBuilder(s), &channel{}
-	build(t, b, cc).Close()
-	before := cc.take()
-	s.startError = "no such thing any more"
-	defer build(t, b, cc).Close()
-	if got := cc.take(); got != before {
-		t.Errorf("channel saw %q, want %q again", got, before)
-	}
-}
-
-func TestReportsAfterCloseAreIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc, s := &channel{}, &fakeSource{}
-		r := build(t, newSourceBuilder(s), cc)
-		s.sendAddresses("10.0.0.1:1")
-		cc.take()
-		r.Close()
-		r.Close()
-		s.sendAddresses("10.0.0.2:1")
-		s.sendAddresses("not an address")
-		s.Fail(errors.New("late"))
-		s.Update(discovery.Answer{})
-		r.ResolveNow(resolver.ResolveNowOptions{})
-		synctest.Wait()
-		if updates := cc.take(); updates != "" || s.closeCount != 1 {
-			t.Errorf("the channel saw %q, the source was closed %d times; want nothing, and once", updates, s.closeCount)
-		}
-	})
-}
-
 func TestCloseDuringUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &fakeSource{}

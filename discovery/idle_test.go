@@ -1,10 +1,7 @@
 package discovery_test
 
 import (
-	"context"
 	"errors"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
@@ -100,38 +96,6 @@ func TestConfirmedTime(t *testing.T) {
 			if got := cc.take(); got != want {
 				t.Errorf("channel saw %q, want %q", got, want)
 			}
-		}
-	})
-}
-
-// An answer that a source sends after a failure must be stored again.
-func TestRecoveryAfterIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var failing atomic.Bool
-		s := discovery.Poll(time.Minute, func(context.Context) (discovery.Answer, error) {
-			if failing.Load() {
-				return discovery.Answer{}, errors.New("down")
-			}
-			return flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}), nil
-		})
-		b, cc := newSourceBuilder(s), &channel{}
-		r := build(t, b, cc)
-		synctest.Wait()
-		r.Close()
-		failing.Store(true)
-		r = build(t, b, cc)
-		<-time.After(2 * time.Hour)
-		failing.Store(false)
-		<-time.After(2 * time.Minute)
-		r.Close()
-		failing.Store(true)
-		<-time.After(50 * time.Minute)
-		r = build(t, b, cc)
-		synctest.Wait()
-		r.Close()
-		want := strings.TrimSuffix(strings.Repeat(`state 10.0.0.1:1["child0" "/"]`+"\n", 3), "\n")
-		if got := cc.take(); got != want {
-			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
 		}
 	})
 }

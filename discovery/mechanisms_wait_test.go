@@ -1,7 +1,6 @@
 package discovery_test
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -13,66 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
-
-// Each new list must have the full failover timeout, even if the previous list has used all of its
-// own.
-func TestEachListHasFullTimeout(t *testing.T) {
-	for name, step := range map[string]func(l *listLab, a *fakeSource){
-		"taken back":      func(l *listLab, a *fakeSource) { l.sendList("a", a) },
-		"answers nothing": func(*listLab, *fakeSource) {},
-		"answered, and taken back": func(l *listLab, a *fakeSource) {
-			l.listSource.sendAddresses("10.0.0.1:1")
-			l.cc.take()
-			l.sendList("a", a)
-			a.sendAddresses("10.0.0.1:1")
-			l.cc.take()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newListLab(t)
-				a, b, c := &fakeSource{}, &fakeSource{}, &fakeSource{}
-				l.sendList("a", a)
-				a.sendAddresses("10.0.0.1:1")
-				l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"]`)
-				l.sendList("b", b, "c", c)
-				step(l, a)
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
-				d, e := &fakeSource{}, &fakeSource{}
-				l.sendList("d", d, "e", e)
-				time.Sleep(9 * time.Second)
-				e.sendAddresses("10.0.0.5:1")
-				l.wantUpdates("")
-				time.Sleep(time.Second - time.Nanosecond)
-				l.wantUpdates("")
-				time.Sleep(time.Nanosecond)
-				synctest.Wait()
-				l.wantUpdates(`state 10.0.0.5:1["e/child0" "/"]`)
-			})
-		})
-	}
-}
-
-// New lists arrive repeatedly within the failover timeout. A list must take effect nevertheless.
-func TestFrequentListsTakeEffect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newListLab(t)
-		a, b := &fakeSource{}, &fakeSource{}
-		l.sendList("a", a)
-		a.sendAddresses("10.0.0.1:1")
-		l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"]`)
-		l.sendList("b", b)
-		b.Fail(errors.New("no b"))
-		for i := range 3 {
-			time.Sleep(4 * time.Second)
-			list := []any{"silent", &fakeSource{}, fmt.Sprint(i), &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.2:1") }}}
-			l.sendList(list...)
-		}
-		synctest.Wait()
-		l.wantUpdates(`state 10.0.0.2:1["1/child0" "/"]`)
-	})
-}
 
 // waitingSource is a source that answers once, on another goroutine. Its Close waits for this
 // goroutine, like the Close of a gRPC resolver.

@@ -2,7 +2,6 @@ package discovery_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,59 +41,6 @@ func (failingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a discovery mechanism in a list must count as confirmed, however old it is, until a
-// new list gives the mechanism another source.
-func TestMechanismConfirmsAnswerUntilReplaced(t *testing.T) {
-	for _, age := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
-		t.Run(fmt.Sprint(age), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				listSource, mechanism := &fakeSource{}, &fakeSource{}
-				b, cc := newSourceBuilder(listSource), &channel{}
-				r := build(t, b, cc)
-				listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: mechanism}})
-				mechanism.sendAddresses("10.0.0.1:1")
-				<-time.After(age)
-				listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
-				<-time.After(40 * time.Minute)
-				r.Close()
-				cc.take()
-				for _, want := range []string{`state 10.0.0.1:1["a/child0" "/"]`, "error x: a: bad cluster"} {
-					r := build(t, b, cc)
-					listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
-					r.Close()
-					if got := cc.take(); got != want {
-						t.Errorf("channel saw %q, want %q", got, want)
-					}
-					<-time.After(21 * time.Minute)
-				}
-			})
-		})
-	}
-}
-
-// If a discovery mechanism is removed from the list and added again within an hour, it must use its
-// last answer, however old the answer is.
-func TestRemovedMechanismConfirmsItsAnswer(t *testing.T) {
-	for _, age := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
-		t.Run(fmt.Sprint(age), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newListLab(t)
-				a, b := &fakeSource{}, &fakeSource{}
-				l.sendList("a", a, "b", b)
-				b.sendAddresses("10.0.0.2:1")
-				a.sendAddresses("10.0.0.1:1")
-				l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-				<-time.After(age)
-				l.sendList("b", b)
-				l.wantUpdates(`state 10.0.0.2:1["b/child0" "/"]`)
-				<-time.After(time.Minute)
-				l.sendList("a", failingSource{}, "b", b)
-				l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-			})
-		})
-	}
-}
-
 // The store was full, so it dropped the stored answer of a channel. When there is space again, a
 // confirmation must store the answer again.
 func TestDroppedAnswerIsStoredAgain(t *testing.T) {
@@ -124,25 +70,5 @@ func TestDroppedAnswerIsStoredAgain(t *testing.T) {
 		if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("channel saw %q, want %q", got, want)
 		}
-	})
-}
-
-type nestingSource struct{ inner discovery.Source }
-
-func (nestingSource) Check(bool) error { return nil }
-
-func (n nestingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	r.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: n.inner}})
-	return discovery.Started{}, nil
-}
-
-// A list that a mechanism of another list sends must be refused. Calls must fail with an error, and
-// the sources of the inner list must not be started.
-func TestNestedListIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newListLab(t)
-		inner := &fakeSource{onStart: func(*fakeSource) { t.Error("the inner source is started") }}
-		l.sendList("a", nestingSource{inner})
-		l.wantUpdates("error x: a: it sends a list although it is in a list: want its entries in the list that it is in")
 	})
 }

@@ -1,7 +1,6 @@
 package discovery_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -117,39 +116,6 @@ func TestSharedSourceLingers(t *testing.T) {
 		if s.starts != 2 {
 			t.Errorf("then it was started %d times, want a second time", s.starts)
 		}
-	})
-}
-
-// A channel that is opened later must get the current failure. A confirmation or an answer must
-// clear the failure.
-func TestLateChannelReceivesFailure(t *testing.T) {
-	runShared(t, 0, func(s *sharedLab) {
-		a, ra := s.open()
-		s.Fail(errors.New("down"))
-		s.wantUpdates(a, "error x: down")
-		b, rb := s.open()
-		s.wantUpdates(b, "error x: down")
-		answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Health: discovery.Unhealthy})
-		_ = s.Update(answer)
-		synctest.Wait()
-		wantFailure := func(want bool) {
-			t.Helper()
-			c, r := s.open()
-			if got := strings.Contains(c.failures(), "away"); got != want {
-				t.Errorf("a late channel sees %q, want the failure: %v", c.failures(), want)
-			}
-			r.Close()
-		}
-		wantFailure(false)
-		s.Fail(errors.New("away"))
-		wantFailure(true)
-		s.Confirm()
-		wantFailure(false)
-		s.Fail(errors.New("away"))
-		_ = s.Update(answer)
-		wantFailure(false)
-		ra.Close()
-		rb.Close()
 	})
 }
 

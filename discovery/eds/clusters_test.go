@@ -21,13 +21,12 @@ import (
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(
 			adstest.Aggregate("shop", "near", "rest"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"),
 			adstest.Aggregate("rest", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
 		)
 		s.start(server, catalogue.Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
@@ -49,13 +48,12 @@ func TestClusters(t *testing.T) {
 func TestClusterWithoutEndpointsIsAddedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(
 			adstest.Aggregate("shop", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
 			adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
 		)
 		s.start(server, catalogue.Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")
 		const near = `10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`
 		s.expect(near)
 		catalogue.Set(adstest.Aggregate("shop", "near", "new", "backup"))
@@ -75,7 +73,6 @@ func TestClusterWithoutEndpointsIsAddedAgain(t *testing.T) {
 func TestClusterOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		near := func(seconds int64) *clusterv3.Cluster {
 			c := adstest.EDS("near")
 			c.OutlierDetection = &clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}}
@@ -83,7 +80,7 @@ func TestClusterOutlierDetection(t *testing.T) {
 		}
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "far"), near(1), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("far"), adstest.Cluster("far", "10.2.0.1:1"))
 		s.start(server, catalogue.Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")
 		const both = `10.1.0.1:1 near/child0, 10.2.0.1:1 far/child0 of ["near/child0","far/child0"]`
 		expect := func(nearInterval string) {
 			t.Helper()
@@ -108,11 +105,10 @@ func TestClusterOutlierDetection(t *testing.T) {
 func TestClusterServiceName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		cluster := adstest.EDS("shop")
 		cluster.EdsClusterConfig.ServiceName = "service"
 		s.start(server, adstest.NewCatalogue(cluster, adstest.Cluster("service", "10.1.0.1:1")).Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 shop/child0 of ["shop/child0"]`)
 	})
 }
@@ -136,14 +132,13 @@ func TestUnusableClusters(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestNetwork(t)
-				defer s.stopAll()
 				catalogue := adstest.NewCatalogue(adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
 				for _, c := range test.clusters {
 					catalogue.Set(c)
 				}
 				s.start(server, catalogue.Serve)
 				before := logged.Count(test.want)
-				defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
+				s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")
 				time.Sleep(test.after)
 				if got := s.updates(); !strings.HasPrefix(got, "10.1.0.1:1 good/child0 of [") || strings.Contains(got, "\n") {
 					t.Errorf("channel saw\n%s\nwant the good cluster behind the bad one", got)
@@ -160,10 +155,9 @@ func TestUnusableClusters(t *testing.T) {
 func TestSlowCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "good", "slow"), adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
 		s.start(server, catalogue.Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")
 		time.Sleep(maxDelay - 1)
 		s.expect("")
 		time.Sleep(time.Nanosecond)
@@ -195,8 +189,7 @@ func TestOutageIsReportedAfterList(t *testing.T) {
 func TestMissingClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
-		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")
 		if got := s.updates(); !strings.HasPrefix(got, `error eds: no cluster "shop" from dns:///10.0.0.1:18000: `) {
 			t.Errorf("channel saw %s", got)
 		}
@@ -213,12 +206,11 @@ func TestMissingClusters(t *testing.T) {
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		first := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.EDS("b"), adstest.Cluster("b", "10.1.0.2:1"))
 		secondCatalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "c"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.EDS("c"))
 		s.start(server, first.Serve)
 		s.start(second, secondCatalogue.Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		first.Set(adstest.Aggregate("shop", "a", "d"))
 		synctest.Wait()
@@ -247,14 +239,13 @@ func TestServersAreNeverMixed(t *testing.T) {
 func TestClustersAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "backup"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.LogicalDNS("backup", "backup.example.com", 443)).Serve)
 		b := s.builder()
 		closeChannel := s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		closeChannel()
 		s.stop(server)
-		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
+		s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		time.Sleep(time.Minute)
 		if got := s.updates(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`) {
 			t.Errorf("channel saw\n%s\nwant the endpoints from before", got)
@@ -267,14 +258,13 @@ func TestClustersAfterIdle(t *testing.T) {
 func TestClusterWithoutEndpointsDoesNotDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(
 			adstest.Aggregate("shop", "near", "new"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
 			adstest.EDS("other"), adstest.Cluster("other", "10.2.0.1:1"),
 		)
 		s.start(server, catalogue.Serve)
 		b := s.builder()
-		defer s.openChannel(b, "eds://"+server+"/other?cds=true")()
+		s.openChannel(b, "eds://"+server+"/other?cds=true")
 		for range 2 {
 			closeChannel := s.openChannel(b, "eds://"+server+"/shop?cds=true")
 			time.Sleep(time.Minute)
@@ -283,7 +273,7 @@ func TestClusterWithoutEndpointsDoesNotDelay(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 		}
 		start := time.Now()
-		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
+		s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		if got := s.updates(); !strings.HasPrefix(got, "10.1.0.1:1 near/") || time.Since(start) > 0 {
 			t.Errorf("the channel saw %q after %v, want the endpoint of near at once", got, time.Since(start))
 		}

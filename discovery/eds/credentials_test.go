@@ -37,18 +37,6 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-func TestMutualTLS(t *testing.T) {
-	a := testcert.New(t)
-	address := serveTLS(t, a, a.Pool())
-	client := a.Pair("client", "client").Load(t)
-	c := build(t, "eds://"+address+"/c", given.Sources(WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		RootCAs: a.Pool(), Certificates: []tls.Certificate{client},
-	}))))
-	wait(t, "state", c.states)
-	c = build(t, "eds://"+address+"/c", given.Sources(WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()}))))
-	wait(t, "error", c.errors)
-}
-
 func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 	return fmt.Sprintf(`{"xds_servers":[{"server_uri":"dns:///%s","channel_creds":[{"type":"tls","config":{
 		"ca_certificate_file":%q,"certificate_file":%q,"private_key_file":%q,"refresh_interval":"60s"}}]}]}`,

@@ -31,9 +31,8 @@ func shopResources(prefix string, clusters ...string) []proto.Message {
 func TestServersFailAlternately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		first, secondCatalogue := adstest.NewCatalogue(shopResources("10.1", "a", "b")...), adstest.NewCatalogue(shopResources("10.2", "a")...)
-		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")
 		if got := s.updates(); !strings.Contains(got, `error eds: no cluster "shop" from dns:///`+server) || !strings.Contains(got, "from dns:///"+second) {
 			t.Errorf("channel saw %s, want a reason for each server", got)
 		}
@@ -63,9 +62,8 @@ func TestServersFailAlternately(t *testing.T) {
 func TestServerReturnsWithDNSCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		s.start(second, adstest.NewCatalogue(shopResources("10.2", "a")...).Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")
 		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		s.start(server, adstest.NewCatalogue(adstest.LogicalDNS("shop", "shop.example.com", 443)).Serve)
 		time.Sleep(maxReconnectTime)
@@ -78,11 +76,10 @@ func TestServerReturnsWithDNSCluster(t *testing.T) {
 func TestServersSwapAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		red, blue := adstest.NewCatalogue(shopResources("10.1", "a")...), adstest.NewCatalogue(shopResources("10.2", "a")...)
 		s.start(server, red.Serve)
 		s.start(second, blue.Serve)
-		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		for range 3 {
 			red, blue = blue, red
@@ -115,7 +112,6 @@ func TestRandomServerFailures(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			s := newTestNetwork(t)
-			defer s.stopAll()
 			addresses, prefixes := []string{server, second}, []string{"10.1", "10.2"}
 			var catalogues []*adstest.Catalogue
 			isUp := []bool{false, false}
@@ -123,7 +119,7 @@ func TestRandomServerFailures(t *testing.T) {
 				catalogues = append(catalogues, adstest.NewCatalogue(shopResources(prefixes[i], "a", "b")...))
 			}
 			target := fmt.Sprintf("eds://%s,%s/shop?cds=true&fallbackOnReachabilityOnly=%v", server, second, seed%2 == 1)
-			defer s.openChannel(s.builder(), target)()
+			s.openChannel(s.builder(), target)
 			lists := [][]string{{"a"}, {"a", "b"}, {"b", "a"}, {"c"}, {"b", "c", "a"}}
 			hadEndpoints := false
 			for range 60 {

@@ -67,7 +67,6 @@ func TestServerDisappearsBeforeEndpointsMove(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &breakableConns{testNetwork: newTestNetwork(t)}
-				defer c.stopAll()
 				oldCatalogue := adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:80"))
 				c.start(server, oldCatalogue.Serve)
 				stopOld := c.stopFuncs[server]

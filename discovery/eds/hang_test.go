@@ -14,7 +14,6 @@ func TestServerHangsAfterIdle(t *testing.T) {
 	for _, path := range []string{"/a", "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newTestNetwork(t)
-			defer s.stopAll()
 			s.start(server, adstest.NewCatalogue(shopResources("10.1", "a")...).Serve)
 			b := s.builder()
 			closeChannel := s.openChannel(b, "eds://"+server+path)

@@ -29,7 +29,6 @@ type channel struct {
 	resolver.ClientConn
 	states chan resolver.State
 	errors chan error
-	done   chan struct{} // closed when nobody receives states any longer; nil unless states has no buffer
 }
 
 func newChannel() *channel {
@@ -38,13 +37,6 @@ func newChannel() *channel {
 
 func (c *channel) UpdateState(s resolver.State) error {
 	if join.IsAwaiting(s) { // the source has not answered yet
-		return nil
-	}
-	if cap(c.states) == 0 {
-		select {
-		case c.states <- s:
-		case <-c.done:
-		}
 		return nil
 	}
 	push(c.states, s)

@@ -103,7 +103,6 @@ func callContinuously(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 func TestClusterUsedDirectlyAndInAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "rest"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("rest"), adstest.Cluster("rest", "10.1.0.2:1"))
 		var mu sync.Mutex
 		streams := 0
@@ -114,9 +113,9 @@ func TestClusterUsedDirectlyAndInAggregate(t *testing.T) {
 			return catalogue.Serve(stream)
 		})
 		b := s.builder()
-		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
+		s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 near/child0, 10.1.0.2:1 rest/child0 of ["near/child0","rest/child0"]`)
-		defer s.openChannel(b, "eds://"+server+"/near?cds=true")()
+		s.openChannel(b, "eds://"+server+"/near?cds=true")
 		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.9:1"))
 		got := strings.Split(s.updates(), "\n")
@@ -136,7 +135,6 @@ func TestClusterUsedDirectlyAndInAggregate(t *testing.T) {
 func TestClusterMissingFromResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		shop, near := adstest.Aggregate("shop", "near"), adstest.EDS("near")
 		s.start(server, func(stream *adstest.Stream) error {
 			version := 0
@@ -155,12 +153,12 @@ func TestClusterMissingFromResponse(t *testing.T) {
 			return errors.Join(err, stream.Drain())
 		})
 		b := s.builder()
-		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
+		s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		time.Sleep(10 * time.Second)
 		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
 		time.Sleep(time.Hour)
 		s.expect("")
-		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
+		s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
 	})
 }

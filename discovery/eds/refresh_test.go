@@ -60,7 +60,6 @@ func TestDNSClustersAreRefreshed(t *testing.T) {
 	for parameters, isStable := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newTestNetwork(t)
-			defer s.stopAll()
 			dns := &rotatingDNS{
 				answers: map[string][]string{"logical.test:1": {"10.1.0.1:1", "10.1.0.2:1", "10.1.0.3:1"}, "strict.test:1": {"10.2.0.1:1", "10.2.0.2:1", "10.2.0.3:1"}},
 				lookups: make(map[string]int),
@@ -70,7 +69,7 @@ func TestDNSClustersAreRefreshed(t *testing.T) {
 			s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "logical", "strict"), adstest.LogicalDNS("logical", "logical.test", 1), strict).Serve)
 			network := &adsclient.Network{Dial: s.dial}
 			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-			defer s.openChannel(b, "eds://"+server+"/shop?cds=true"+parameters)()
+			s.openChannel(b, "eds://"+server+"/shop?cds=true"+parameters)
 			time.Sleep(3 * 34 * time.Second)
 			const allAddresses = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
 			if got := s.updates(); strings.HasSuffix(got, allAddresses) != isStable {
@@ -111,7 +110,6 @@ func (*pendingDNS) Close()                                {}
 func TestServersAreNotMixedDuringLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		dns := &pendingDNS{}
 		first := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.EDS("b"), adstest.Cluster("b", "10.1.0.2:1"))
 		other := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "name"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.LogicalDNS("name", "name.test", 1))
@@ -119,7 +117,7 @@ func TestServersAreNotMixedDuringLookup(t *testing.T) {
 		s.start(second, other.Serve)
 		network := &adsclient.Network{Dial: s.dial}
 		b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-		defer s.openChannel(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
+		s.openChannel(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		s.stop(server)
 		time.Sleep(9 * time.Second)
@@ -136,7 +134,6 @@ func TestServersAreNotMixedDuringLookup(t *testing.T) {
 func TestEndpointUpdatesWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
-		defer s.stopAll()
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1")).Serve)
 		b := s.builder()
 		closeChannel := s.openChannel(b, "eds://"+server+"/shop?cds=true")
@@ -146,7 +143,7 @@ func TestEndpointUpdatesWithoutClusters(t *testing.T) {
 		endpointsOnly := adstest.NewCatalogue(adstest.Cluster("a", "10.1.0.2:1"))
 		s.start(server, endpointsOnly.Serve)
 		time.Sleep(time.Minute)
-		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
+		s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		time.Sleep(time.Minute)
 		s.expect(`10.1.0.2:1 a/child0 of ["a/child0"]`)
 		endpointsOnly.Set(adstest.Cluster("a", "10.1.0.3:1"))

@@ -30,18 +30,6 @@ func newTwoServers(t *testing.T) *twoServers {
 	return m
 }
 
-func TestServersInOrder(t *testing.T) {
-	m := newTwoServers(t)
-	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c")
-	c.wantAllCallsTo(m.secondBackend, 10)
-	m.isUp.Store(true)
-	c.awaitCallTo(m.firstBackend)
-	c.wantAllCallsTo(m.firstBackend, 10)
-	if logged.Count(m.second, "is used instead of dns:///"+m.first) != 1 || logged.Count(m.first, "back to management server") != 1 {
-		t.Error("the log does not name both servers at each change")
-	}
-}
-
 func TestBootstrapServersInOrder(t *testing.T) {
 	m := newTwoServers(t)
 	serverJSON := func(address string) string {
@@ -52,28 +40,11 @@ func TestBootstrapServersInOrder(t *testing.T) {
 	c.wantAllCallsTo(m.secondBackend, 10)
 	m.isUp.Store(true)
 	c.awaitCallTo(m.firstBackend)
+	if logged.Count(m.second, "is used instead of", m.first) != 1 || logged.Count(m.first, "back to management server") != 1 {
+		t.Error("the log does not name both servers at each change")
+	}
 	t.Run("second without credentials", func(t *testing.T) {
 		bootstrapFile(t, `{"xds_servers":[`+serverJSON(m.first)+`,{"server_uri":"second:1"}]}`)
 		expectError(t, build(t, "eds:///c"), "server second:1 has the channel_creds []")
 	})
-}
-
-// With the rule of gRFC A95, the client must use the second server as soon as the first server is
-// unreachable, although the client has endpoints.
-func TestFallbackOnReachabilityOnly(t *testing.T) {
-	t.Parallel()
-	m := newTwoServers(t)
-	firstFails := make(chan struct{})
-	m.first = serve(t, func(s *adstest.Stream) error {
-		if s.Number == 1 {
-			s.Recv() // wait for the request, because the client ignores an earlier response
-			s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
-			<-firstFails
-		}
-		return errors.New("dead")
-	})
-	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c?fallbackOnReachabilityOnly=true")
-	c.wantAllCallsTo(m.firstBackend, 1)
-	close(firstFails)
-	c.awaitCallTo(m.secondBackend)
 }

@@ -33,7 +33,9 @@ type testNetwork struct {
 }
 
 func newTestNetwork(t *testing.T) *testNetwork {
-	return &testNetwork{t: t, cc: updateLog{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stopFuncs: make(map[string]func())}
+	s := &testNetwork{t: t, cc: updateLog{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stopFuncs: make(map[string]func())}
+	t.Cleanup(s.stopAll)
+	return s
 }
 
 func (s *testNetwork) start(address string, script adstest.Script) {
@@ -83,13 +85,16 @@ func (s *testNetwork) builder(more ...given.Option) given.Resolvers {
 	return given.Builder(Scheme, append(more, sources)...)
 }
 
+// openChannel opens a channel until closeChannel is called or the test ends.
 func (s *testNetwork) openChannel(b given.Resolvers, text string) (closeChannel func()) {
 	s.t.Helper()
 	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return r.Close
+	closeChannel = sync.OnceFunc(r.Close)
+	s.t.Cleanup(closeChannel)
+	return closeChannel
 }
 
 func (s *testNetwork) stopAll() {

@@ -134,7 +134,6 @@ func TestBootstrapFileIsMissingAfterIdle(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			s := newTestNetwork(t)
-			defer s.stopAll()
 			catalogue := adstest.NewCatalogue(adstest.EDS("shop"), adstest.Cluster("shop", "10.1.0.1:1"))
 			s.start(server, catalogue.Serve)
 			b := s.builder()
@@ -147,7 +146,7 @@ func TestBootstrapFileIsMissingAfterIdle(t *testing.T) {
 			closeChannel()
 			catalogue.Set(adstest.Cluster("shop", "10.1.0.2:1"))
 			rename(t, path, path+".gone")
-			defer s.openChannel(b, "eds:///shop"+query)()
+			s.openChannel(b, "eds:///shop"+query)
 			time.Sleep(10 * time.Minute)
 			s.expect(lastGood)
 			rename(t, path+".gone", path)

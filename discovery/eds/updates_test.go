@@ -18,58 +18,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/policy/priority"
 )
-
-// If the server sends many updates while the channel handles one, the channel must get them as a
-// single update.
-func TestBurstOfUpdatesIsCombined(t *testing.T) {
-	const last = 200
-	addresses := make([]string, last)
-	for i := range addresses {
-		addresses[i] = fmt.Sprintf("10.0.0.%d:1", i+1)
-	}
-	acked, buildDone := make(chan struct{}), make(chan struct{})
-	script := func(s *adstest.Stream) error {
-		<-buildDone
-		for i := 1; i <= last; i++ {
-			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
-				return err
-			}
-		}
-		for {
-			r, err := s.Recv()
-			if err != nil {
-				return err
-			}
-			if r.GetVersionInfo() == strconv.Itoa(last) {
-				close(acked)
-				return s.Drain()
-			}
-		}
-	}
-	c := newChannel()
-	c.states, c.done = make(chan resolver.State), make(chan struct{})
-	t.Cleanup(func() { close(c.done) })
-	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	close(buildDone)
-	t.Cleanup(r.Close)
-	wait(t, "ACK of the last", acked)
-	states := 1
-	for len(wait(t, "state", c.states).Endpoints) != last {
-		states++
-	}
-	// A few updates may have reached the channel before the server received the last ACK.
-	const maxStates = 5
-	if states > maxStates {
-		t.Errorf("%d updates became %d states, want a few", last, states)
-	}
-}
 
 func manyLocalities() *endpointv3.ClusterLoadAssignment {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "c"}

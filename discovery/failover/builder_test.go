@@ -1,19 +1,15 @@
 package failover
 
 import (
-	"errors"
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func TestBuildErrors(t *testing.T) {
@@ -57,45 +53,6 @@ func TestBuildErrors(t *testing.T) {
 			t.Errorf("Build(%v) failed and did not close what it had built", test.target)
 		}
 	}
-}
-
-type rejectingChannel struct{ channel }
-
-func (*rejectingChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
-	return &serviceconfig.ParseResult{Err: errors.New("bad retry policy")}
-}
-
-func TestBuildWithInvalidServiceConfig(t *testing.T) {
-	_, err := build(newFakeBuilder(), &rejectingChannel{}, "a")
-	if want := "failover: service config: bad retry policy"; err == nil || err.Error() != want {
-		t.Errorf("Build = %v, want %s", err, want)
-	}
-}
-
-// An answer may be passed on by the goroutine that is still building.
-func TestUpdatesHaveServiceConfig(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakeBuilder(), &channel{}
-		b := given.Builder(Scheme, given.Sources(WithResolvers(f)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
-		r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
-			f.resolvers["a"].answer(address)
-			synctest.Wait()
-			sent := lbtest.StateJSON(cc.lastState, cc.lastState.ServiceConfig.Config.(rawConfig).json)
-			if cc.lastState.Endpoints[0].Addresses[0].Addr != address {
-				t.Fatalf("sent %v, want %s", cc.lastState.Endpoints, address)
-			}
-			for _, want := range []string{`"methodConfig":[{"name":[{}],"timeout":"1s"}]`, `"loadBalancingConfig":[{"understudy_priority"`} {
-				if !strings.Contains(sent, want) {
-					t.Errorf("config %s\nhas no %s", sent, want)
-				}
-			}
-		}
-	})
 }
 
 func TestEndpointAttributes(t *testing.T) {

@@ -44,7 +44,6 @@ func (j *journal) take() string {
 type channel struct {
 	resolver.ClientConn
 	journal
-	updateErr error
 	onUpdate  func(resolver.State)
 	lastState resolver.State
 }
@@ -58,7 +57,7 @@ func (c *channel) UpdateState(state resolver.State) error {
 	if c.onUpdate != nil {
 		c.onUpdate(state)
 	}
-	return c.updateErr
+	return nil
 }
 
 func (c *channel) ReportError(err error) { c.add("error %v", err) }

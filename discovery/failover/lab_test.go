@@ -2,95 +2,45 @@ package failover_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-type certAuthority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
+// certAuthority creates the credentials of servers, and of clients that trust them.
+type certAuthority struct{ *testcert.Authority }
 
-func newCertAuthority(t *testing.T) *certAuthority {
+func newCertAuthority(t *testing.T) certAuthority { return certAuthority{testcert.New(t)} }
+
+func (a certAuthority) server(t *testing.T, names ...string) credentials.TransportCredentials {
 	t.Helper()
-	a := &certAuthority{key: newKey(t)}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.cert = sign(t, template, template, &a.key.PublicKey, a.key)
-	return a
+	certificate := a.Pair("server", names...).Load(t)
+	return credentials.NewServerTLSFromCert(&certificate)
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.PrivateKey) *x509.Certificate {
-	t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert
-}
-
-func (a *certAuthority) server(t *testing.T, names ...string) credentials.TransportCredentials {
-	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: names,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	cert := sign(t, template, a.cert, &key.PublicKey, a.key)
-	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
-}
-
-// client returns the credentials of a client that trusts certificates of a. If serverName is not
-// empty, the server's certificate must have this name.
-func (a *certAuthority) client(serverName string) credentials.TransportCredentials {
-	roots := x509.NewCertPool()
-	roots.AddCert(a.cert)
-	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
+func (a certAuthority) client() credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})
 }
 
 // testServer is a server on a loopback address. A response header contains the server's name and
 // the call's :authority.
 type testServer struct {
-	name     string
-	creds    credentials.TransportCredentials
-	failCall func() bool
-	address  string
-	server   *grpc.Server
+	name    string
+	creds   credentials.TransportCredentials
+	address string
+	server  *grpc.Server
 }
 
 func startServer(t *testing.T, name string, creds credentials.TransportCredentials) *testServer {
@@ -115,11 +65,6 @@ func (s *testServer) start(t *testing.T) {
 }
 
 func (s *testServer) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// No header is sent together with an error, because gRPC does not retry a call that has
-	// received a header.
-	if s.failCall != nil && s.failCall() {
-		return nil, status.Error(codes.Unavailable, "made to fail")
-	}
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	callAuthority := append(incoming.Get(":authority"), "none")[0]
 	if err := grpc.SetHeader(ctx, metadata.Pairs("tier", s.name, "called", callAuthority)); err != nil {

@@ -45,7 +45,7 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	eu := startServer(t, "eu", ca.server(t, "eu-west.example.com"))
 	proxy.Route("us-east.example.com:443", us.address)
 	proxy.Route("eu-west.example.com:443", eu.address)
-	conn := dial(t, "failover:///us-east.example.com,eu-west.example.com:443", grpc.WithTransportCredentials(ca.client("")))
+	conn := dial(t, "failover:///us-east.example.com,eu-west.example.com:443", grpc.WithTransportCredentials(ca.client()))
 	await(t, conn, "us as us-east.example.com")
 	us.server.Stop()
 	await(t, conn, "eu as eu-west.example.com:443")
@@ -66,7 +66,7 @@ func testEntryInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 		t.Fatal(err)
 	}
 	resolvers := grpc.WithResolvers(given.Builder(failover.Scheme))
-	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", resolvers, grpc.WithTransportCredentials(ca.client("")))
+	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", resolvers, grpc.WithTransportCredentials(ca.client()))
 	await(t, conn, "near as localhost:"+port)
 	if len(proxy.RequestedNames()) > 0 {
 		t.Errorf("the proxy received %q before it was needed", proxy.RequestedNames())

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy/discovery/failover"
@@ -16,7 +15,7 @@ import (
 
 // startTwoServers starts two servers, whose certificates contain the given names. The returned dial
 // option resolves us.test:443 and eu.test:443 to the addresses of these servers.
-func startTwoServers(t *testing.T, ca *certAuthority, usName, euName string) (us, eu *testServer, resolvers grpc.DialOption) {
+func startTwoServers(t *testing.T, ca certAuthority, usName, euName string) (us, eu *testServer, resolvers grpc.DialOption) {
 	t.Helper()
 	us, eu = startServer(t, "us", ca.server(t, usName)), startServer(t, "eu", ca.server(t, euName))
 	n := newFakeDNS()
@@ -31,7 +30,7 @@ func TestEntriesHaveOwnCertificates(t *testing.T) {
 	t.Parallel()
 	ca := newCertAuthority(t)
 	us, _, resolvers := startTwoServers(t, ca, "us.test", "eu.test")
-	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")))
+	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client()))
 	await(t, conn, "us as us.test:443")
 	us.server.Stop()
 	await(t, conn, "eu as eu.test:443")
@@ -44,7 +43,7 @@ func TestEntriesHaveOwnCertificates(t *testing.T) {
 func TestCertificateOfOtherEntryIsRefused(t *testing.T) {
 	ca := newCertAuthority(t)
 	us, _, resolvers := startTwoServers(t, ca, "us.test", "us.test")
-	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")))
+	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client()))
 	await(t, conn, "us as us.test:443")
 	us.server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -61,41 +60,6 @@ func TestCertificateOfOtherEntryIsRefused(t *testing.T) {
 			t.Fatalf("calls fail with %v, want an error about the certificate", err)
 		}
 	}
-}
-
-func TestServerNameAppliesToAllEntries(t *testing.T) {
-	ca := newCertAuthority(t)
-	us, _, resolvers := startTwoServers(t, ca, "pinned.test", "pinned.test")
-	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("pinned.test")))
-	await(t, conn, "us as pinned.test")
-	us.server.Stop()
-	await(t, conn, "eu as pinned.test")
-}
-
-func TestWithAuthorityAppliesToAllEntries(t *testing.T) {
-	ca := newCertAuthority(t)
-	us, _, resolvers := startTwoServers(t, ca, "front.test", "front.test")
-	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")), grpc.WithAuthority("front.test:8443"))
-	await(t, conn, "us as front.test:8443")
-	us.server.Stop()
-	await(t, conn, "eu as front.test:8443")
-}
-
-type bundle struct {
-	credentials.Bundle
-	creds credentials.TransportCredentials
-}
-
-func (b bundle) TransportCredentials() credentials.TransportCredentials { return b.creds }
-func (b bundle) PerRPCCredentials() credentials.PerRPCCredentials       { return nil }
-
-func TestCredentialsBundle(t *testing.T) {
-	ca := newCertAuthority(t)
-	us, _, resolvers := startTwoServers(t, ca, "us.test", "eu.test")
-	conn := dial(t, tlsTarget, resolvers, grpc.WithCredentialsBundle(bundle{creds: ca.client("")}))
-	await(t, conn, "us as us.test:443")
-	us.server.Stop()
-	await(t, conn, "eu as eu.test:443")
 }
 
 func TestAuthorityEqualsThatOfSingleTarget(t *testing.T) {

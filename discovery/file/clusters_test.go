@@ -118,18 +118,6 @@ func TestInvalidClusterList(t *testing.T) {
 	}
 }
 
-func TestClusterAuthority(t *testing.T) {
-	for text, want := range map[string]string{
-		"file:///etc/shop.yaml":                       "shop",
-		"file:///etc/shop.yaml?cluster=a%20b":         "a%20b",
-		"file:///etc/shop.yaml?cluster=a&authority=b": "b",
-	} {
-		if got := given.Builder(Scheme).OverrideAuthority(target(t, text)); got != want {
-			t.Errorf("%s has the authority %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestClusterNotes(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))

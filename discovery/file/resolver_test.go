@@ -3,7 +3,6 @@ package file
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -54,22 +52,6 @@ func TestState(t *testing.T) {
 	}
 }
 
-func TestEditKeepsChildNames(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	east := "- locality: {region: east}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /e}}}}]\n"
-	west := "- locality: {region: west}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /w}}}}]\n"
-	write(t, path, "endpoints:\n"+east+west+"  priority: 1\n")
-	channel := watchFile(t, path)
-	if got, want := channel.next(t), `unix:/e["child0" "east"] unix:/w["child1" "west"]`; got != want {
-		t.Fatalf("state = %s, want %s", got, want)
-	}
-	replace(t, path, "endpoints:\n"+west)
-	if got, want := channel.next(t), `unix:/w["child1" "west"]`; got != want {
-		t.Fatalf("state = %s, want %s", got, want)
-	}
-}
-
 func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
 	path := newPath(t)
 	idleLocality := onePort(1) + "- locality: {region: idle}\n  load_balancing_weight: 0\n"
@@ -77,58 +59,6 @@ func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
 	watchFile(t, path).next(t)
 	logged.Wait(t, testTimeout, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
 	logged.Wait(t, testTimeout, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
-}
-
-func TestNoUpdateAfterClose(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	write(t, path, onePort(1))
-	channel := newFakeChannel()
-	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	channel.expect(t, 1)
-	r.ResolveNow(resolver.ResolveNowOptions{})
-	r.Close()
-	r.Close()
-	write(t, path, onePort(2))
-	rename(t, path, path+".gone")
-	other := watchFile(t, path)
-	select { // by then, the file has been looked at again
-	case <-other.states:
-	case <-other.errors:
-	}
-	if len(channel.states) != 0 || len(channel.errors) != 0 {
-		t.Error("the channel received an update after Close")
-	}
-}
-
-type closingChannel struct {
-	*fakeChannel
-	built    chan struct{}
-	resolver resolver.Resolver
-}
-
-func (c *closingChannel) UpdateState(s resolver.State) error {
-	<-c.built
-	c.resolver.Close()
-	return c.fakeChannel.UpdateState(s)
-}
-
-// The resolver is closed during an update of its channel.
-func TestCloseDuringUpdate(t *testing.T) {
-	t.Parallel()
-	path := newPath(t) // does not exist yet, so that Build returns before the first update
-	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
-	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	channel.resolver = r
-	close(channel.built)
-	write(t, path, onePort(1))
-	channel.expect(t, 1)
 }
 
 func TestBuildErrors(t *testing.T) {
@@ -176,19 +106,12 @@ func TestAuthority(t *testing.T) {
 		"file:///etc/e.yaml?authority=api.example.com:8443":  "api.example.com:8443",
 		"file:///etc/e.yaml?authority=%5B2001:db8::1%5D:443": "[2001:db8::1]:443",
 		"file:///etc/e.yaml?authority=a/b":                   "a%2Fb",
+		"file:///etc/e.yaml?cluster=a%20b":                   "a%20b",
+		"file:///etc/e.yaml?cluster=a&authority=b":           "b",
 	} {
 		if got := overrider.OverrideAuthority(target(t, text)); got != want {
 			t.Errorf("authority of %s = %q, want %q", text, got, want)
 		}
-	}
-}
-
-func TestResolverIsRegistered(t *testing.T) {
-	if b := resolver.Get(Scheme); b == nil || b.Scheme() != "file" {
-		t.Errorf("resolver for %q = %v", Scheme, b)
-	}
-	if got := clusterfile.NameOf(filepath.Join("a", "b.c.yaml")); got != "b.c" {
-		t.Errorf("name = %q, want b.c", got)
 	}
 }
 

@@ -1,13 +1,10 @@
 package file
 
 import (
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // limitFiles prevents the process from opening files until restore is called or the test ends.
@@ -58,62 +55,32 @@ func TestEditWhileFilesCannotBeOpened(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeOpenedAtFirst(t *testing.T) {
-	path := newPath(t)
-	synctest.Test(t, func(t *testing.T) {
-		write(t, path, onePort(1))
-		restore := limitFiles(t)
-		c := watchFile(t, path)
-		if got, want := c.nextError(t), "file: "+path+": too many open files"; got != want {
-			t.Fatalf("error %q, want %q", got, want)
-		}
-		restore()
-		start := time.Now()
-		c.expect(t, 1)
-		if elapsed := time.Since(start); elapsed > 2*time.Second {
-			t.Errorf("the file was read after %v, want the first delay of the backoff", elapsed)
-		}
-	})
-}
-
-type failureCounter struct {
-	answerChan
-	count atomic.Int32
-}
-
-func (f *failureCounter) Fail(error) { f.count.Add(1) }
-
 // A file that cannot be opened must be tried again until it can. Each failure must be reported once.
 func TestFailureToOpenIsReportedOnce(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		write(t, path, onePort(1))
 		restore := limitFiles(t)
-		receiver := &failureCounter{answerChan: make(answerChan, 1)}
-		w, err := (&source{watched: watched{path}}).Start(flat.Receiver(receiver))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := startSource(t, path)
 		sleep(time.Hour)
-		if n := receiver.count.Load(); n != 1 {
+		if n := len(h.failures); n != 1 {
 			t.Errorf("%d failures were reported in an hour, want one", n)
 		}
 		restore()
 		sleep(maxRetryTime)
-		if len(receiver.answerChan) != 1 {
+		if len(h.answers) != 1 {
 			t.Error("the file was not read once it could be")
 		}
 		for name, change := range map[string]func(){
 			"broken":  func() { write(t, path, "endpoints: [") },
 			"removed": func() { rename(t, path, path+".away") },
 		} {
-			attempts := receiver.count.Load()
+			before := len(h.failures)
 			change()
 			sleep(time.Hour)
-			if n := receiver.count.Load() - attempts; n != 1 {
+			if n := len(h.failures) - before; n != 1 {
 				t.Errorf("%s: %d failures were reported in an hour, want one", name, n)
 			}
 		}
-		w.Close()
 	})
 }

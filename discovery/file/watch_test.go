@@ -3,25 +3,10 @@ package file
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-func TestEditsInPlaceAndByRename(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	write(t, path, onePort(1))
-	channel := watchFile(t, path)
-	channel.expect(t, 1)
-	write(t, path, onePort(2))
-	channel.expect(t, 2)
-	replace(t, path, onePort(3))
-	channel.expect(t, 3)
-	replace(t, path, onePort(4))
-	channel.expect(t, 4)
-}
 
 func TestEditTakesEffectWithinASecond(t *testing.T) {
 	path := newPath(t)
@@ -163,26 +148,5 @@ func TestUnchangedContentIsNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace(t, path, onePort(2))
-	channel.expect(t, 2)
-}
-
-func TestFileWrittenInPieces(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	write(t, path, onePort(1))
-	channel := watchFile(t, path)
-	channel.expect(t, 1)
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for piece := range strings.SplitAfterSeq(onePort(2), " ") {
-		if _, err := f.WriteString(piece); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
 	channel.expect(t, 2)
 }

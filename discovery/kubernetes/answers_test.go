@@ -38,6 +38,7 @@ func TestRepliesWithoutSlices(t *testing.T) {
 		"restored, then silent":        {[]reply{initialReply, {200, "", "", 5 * time.Minute}, openReply}, "all 7 all", 0},
 		"ended early":                  {[]reply{initialReply, {200, "", "", 5 * time.Second}, openReply}, "all 7 7", 0},
 		"an internal error":            {[]reply{initialReply, {500, "", "boom", 0}, openReply}, "all 7 7", time.Second},
+		"a redirect":                   {[]reply{initialReply, {302, "", "", 0}, openReply}, "all 7 7", time.Second},
 		"busy":                         {[]reply{initialReply, {429, "7", "", 0}, openReply}, "all 7 7", 7 * time.Second},
 		"busy for a day":               {[]reply{initialReply, {429, "86400", "", 0}, openReply}, "all 7 7", 2 * time.Minute},
 		"busy at the beginning":        {[]reply{{429, "7", "", 0}, openReply}, "all all", 7 * time.Second},

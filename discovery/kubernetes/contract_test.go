@@ -1,9 +1,9 @@
 package kubernetes
 
 import (
-	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -11,34 +11,17 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-type fakeTransport struct {
-	code int
-	body string
-}
-
-func (f *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if f.code == 0 {
-		return nil, errors.New("connection refused")
-	}
-	reader, writer := io.Pipe()
-	go func() {
-		_, _ = io.Copy(writer, strings.NewReader(f.body))
-		if f.code == http.StatusOK {
-			<-r.Context().Done()
-		}
-		_ = writer.Close()
-	}()
-	return &http.Response{StatusCode: f.code, Header: http.Header{}, Body: reader}, nil
-}
-
 func TestSourceContract(t *testing.T) {
 	t.Parallel()
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"name":"","port":80}]}}
 {"type":"WHAT","object":1}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
-	for about, f := range map[string]*fakeTransport{
+	for about, reply := range map[string]struct {
+		code int
+		body string
+	}{
 		"healthy":    {200, all},
-		"down":       {},
+		"down":       {-1, ""},
 		"silent":     {200, ""},
 		"forbidden":  {403, "no"},
 		"garbage":    {200, "<html>"},
@@ -47,7 +30,14 @@ func TestSourceContract(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			sourcetest.Run(t, func(*testing.T) discovery.Source {
-				s := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: f}}
+				api := &fakeAPIServer{serve: func(_ int, _ url.Values, w io.Writer, done <-chan struct{}) int {
+					w.(*firstWrite).begin(reply.code)
+					if writeAll(w, reply.body); reply.code == http.StatusOK {
+						return waitUntilDone(done)
+					}
+					return 0
+				}}
+				s := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: api}}
 				return discovery.Shared(s, linger, s)
 			})
 		})

@@ -19,40 +19,6 @@ func closeAfter(w io.Writer, after time.Duration, done <-chan struct{}) int {
 	return 0
 }
 
-// A server that was restored from a backup accepts a watch from a version that it no longer knows,
-// but sends nothing. When such a watch ends, by a lost connection or by its timeout, the source
-// must request all slices again. After an ordinary outage, the source must not do so.
-func TestRestoredServer(t *testing.T) {
-	for _, watchDuration := range []time.Duration{50 * time.Second, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &fakeAPIServer{}
-			s.serve = func(n int, q url.Values, w io.Writer, done <-chan struct{}) int {
-				switch {
-				case n == 0:
-					writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), bookmark("7000", true))
-					return closeAfter(w, time.Minute, done)
-				case n < 4:
-					return -1
-				case q.Get("resourceVersion") == "":
-					writeAll(w, sliceEvent("ADDED", "a", "10.0.0.2"), bookmark("5", true))
-					return waitUntilDone(done)
-				}
-				writeAll(w, "")
-				return closeAfter(w, watchDuration, done)
-			}
-			l, stop := startSource(t, s, query{})
-			time.Sleep(15 * time.Minute)
-			if got := formatEndpoints(l.answer()); got != "0/10.0.0.2:80=healthy" {
-				t.Errorf("silent for %v: the answer is %s", watchDuration, got)
-			}
-			if kinds, _ := s.requests(); !strings.HasPrefix(kinds, "all 7000 7000 7000 7000 all") {
-				t.Errorf("silent for %v: the requests are %s", watchDuration, kinds)
-			}
-			stop()
-		})
-	}
-}
-
 // A load balancer closes each watch of an unchanged Service, because the connection seems idle. The
 // source must nevertheless watch the Service almost all the time.
 func TestUnchangedServiceBehindLoadBalancer(t *testing.T) {
@@ -122,39 +88,5 @@ func TestRejectedTokenBackoff(t *testing.T) {
 	}
 	if elapsed := time.Since(start); elapsed < time.Second {
 		t.Errorf("four requests took %v, want at least a second", elapsed)
-	}
-}
-
-// If each watch ends immediately, the source must report this error from the third watch on. The
-// first 410 after a watch that has lasted is usual, and not reported.
-func TestWatchesThatEndImmediately(t *testing.T) {
-	initialSlices := sliceEvent("ADDED", "a", "10.0.0.1") + bookmark("7", true)
-	for what, test := range map[string]struct {
-		first string
-		code  int
-		want  string
-	}{
-		"410 always":          {"", 410, "fail the API server answers 410 Gone"},
-		"410 after an answer": {initialSlices, 410, "doubt since 0s: the API server answers 410 Gone"},
-		"empty answers":       {initialSlices, 0, "doubt since 0s: the API server ends each watch at once"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &fakeAPIServer{}
-				s.serve = func(n int, _ url.Values, w io.Writer, _ <-chan struct{}) int {
-					if n == 0 && test.first != "" {
-						writeAll(w, test.first)
-						return 0
-					}
-					return test.code
-				}
-				l, stop := startSource(t, s, query{})
-				time.Sleep(time.Minute)
-				if got := l.takeReports(); !strings.Contains(got, test.want) {
-					t.Errorf("the receiver got %q, want %q", got, test.want)
-				}
-				stop()
-			})
-		})
 	}
 }

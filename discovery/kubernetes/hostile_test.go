@@ -137,6 +137,7 @@ func TestHostileEvents(t *testing.T) {
 		"a bookmark of the end":  {bookmark("9", true), "all", valid, ""},
 		"a bookmark of nothing":  {`{"type":"BOOKMARK","object":null}` + "\n", "all", valid, ""},
 		"a string for an event":  {`"ADDED"` + "\n", "all", valid, "it has a JSON string for it"},
+		"an unknown type":        {strings.Repeat(`{"type":"RENAMED","object":{"metadata":{"name":"a","resourceVersion":"1"}}}`+"\n", 1000), "all", valid, `the unknown type "RENAMED" has no effect`},
 		"410 Gone":               {`{"type":"ERROR","object":{"code":410}}`, "all all", valid, ""},
 		"a page of HTML":         {"<html>502", "all 7", valid, "the API server sends invalid JSON: invalid character"},
 		"nested beyond reason":   {`{"x":` + strings.Repeat("[", 100_000), "all 7", valid, "exceeded max depth"},
@@ -169,7 +170,7 @@ func TestHostileEvents(t *testing.T) {
 				kinds, _ := s.requests()
 				a := l.answer()
 				reported := l.takeReports() + strings.Join(a.Notes, "\n")
-				if formatEndpoints(a) != test.want || kinds != test.requests || !strings.Contains(reported, test.reported) {
+				if formatEndpoints(a) != test.want || kinds != test.requests || !strings.Contains(reported, test.reported) || len(a.Notes) > 2 {
 					t.Errorf("the answer is %s, after the requests %s and the reports %.2000s", formatEndpoints(a), kinds, reported)
 				}
 				stop()

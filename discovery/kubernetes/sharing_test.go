@@ -1,10 +1,8 @@
 package kubernetes
 
 import (
-	"fmt"
 	"io"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,66 +70,6 @@ func TestTargetsShareWatch(t *testing.T) {
 		defer clients.Unlock()
 		if clients.byServer[server{host: "http://x", transport: s}] != nil {
 			t.Error("the server was not removed")
-		}
-	})
-}
-
-// A channel that was idle for less than 30 s must get the known endpoints immediately, without a
-// request. After a longer time, it must start a new watch.
-func TestIdleChannel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeAPIServer{}
-		s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
-			writeAll(w, sliceEvent("ADDED", "a", fmt.Sprint("10.0.0.", n)), bookmark("7", true))
-			return waitUntilDone(done)
-		}
-		_, stop := startSource(t, s, query{})
-		synctest.Wait()
-		go stop()
-		time.Sleep(29 * time.Second)
-		l, stop := startSource(t, s, query{})
-		if got := l.takeReports(); got != "0s update 0/10.0.0.0:80=healthy" {
-			t.Errorf("after 29 s it received %q", got)
-		}
-		go stop()
-		time.Sleep(31 * time.Second)
-		l, stop = startSource(t, s, query{})
-		if got := l.takeReports(); got != "0s update 0/10.0.0.1:80=healthy" {
-			t.Errorf("after 31 s it received %q", got)
-		}
-		stop()
-		if kinds, _ := s.requests(); kinds != "all all" {
-			t.Errorf("the requests are %s, want two watches", kinds)
-		}
-	})
-}
-
-// A target that starts while the server is unreachable must get the endpoints of other targets, and
-// must be notified that they are not confirmed. If there are no such endpoints, it must get the
-// failure.
-func TestTargetStartedDuringOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeAPIServer{}
-		s.serve = serveSliceThen(func(n int, w io.Writer, ended <-chan struct{}) int {
-			if n == 0 {
-				return 0
-			}
-			return -1
-		})
-		down := &fakeAPIServer{serve: func(int, url.Values, io.Writer, <-chan struct{}) int { return -1 }}
-		_, stop := startSource(t, s, query{})
-		_, stopDown := startSource(t, down, query{})
-		time.Sleep(10 * time.Second)
-		l, stopLate := startSource(t, s, query{port: "grpc"})
-		if got := l.takeReports(); !strings.HasPrefix(got, "0s update 0/10.0.0.1:80=healthy\n0s doubt since -10s: connection refused") {
-			t.Errorf("it received %q", got)
-		}
-		l, stopLateDown := startSource(t, down, query{port: "grpc"})
-		if got := l.takeReports(); got != "0s fail connection refused" {
-			t.Errorf("it received %q", got)
-		}
-		for _, stop := range []func(){stop, stopDown, stopLate, stopLateDown} {
-			stop()
 		}
 	})
 }

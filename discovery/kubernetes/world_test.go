@@ -149,7 +149,7 @@ func startSource(t *testing.T, rt http.RoundTripper, q query) (l *reportLog, sto
 	}
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update: func(a discovery.Answer) error {
-			withLock(func() { l.lastAnswer = a; l.record("update %s", formatEndpoints(a)) })
+			withLock(func() { l.lastAnswer = a; l.record("update %s", strings.TrimSpace(formatEndpoints(a)+" "+a.Why)) })
 			return nil
 		},
 		Fail:    func(err error) { withLock(func() { l.record("fail %v", err) }) },

@@ -1,62 +1,25 @@
 package srv_test
 
 import (
-	"context"
-	"net"
-	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/discovery/srv"
-	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
-
-// familyDNS is a DNS server with one result for each address family. The result is an address,
-// "none" if there is no address, or "" if the lookup fails.
-type familyDNS struct {
-	mu        sync.Mutex
-	addresses map[string]string
-}
-
-func (*familyDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
-	return "", []*net.SRV{{Target: "a.", Port: 1}}, nil
-}
-
-func (h *familyDNS) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch address := h.addresses[network]; address {
-	case "":
-		return nil, &net.DNSError{Name: host, Err: "server misbehaving", IsTemporary: true}
-	case "none":
-		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
-	default:
-		return []netip.Addr{netip.MustParseAddr(address)}, nil
-	}
-}
-
-func (h *familyDNS) set(v4, v6 string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.addresses = map[string]string{"ip4": v4, "ip6": v6}
-}
 
 // If the lookup of one address family fails, the known addresses of that family must stay in use
 // together with the current addresses of the other family, even after the channel was idle.
 func TestOneFamilyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &familyDNS{}
-		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
+		h := &fakeDNS{hosts: []string{"a."}}
+		b := h.builder()
 		for i, step := range []struct{ v4, v6, want string }{
 			{"", "2001:db8::1", "[2001:db8::1]:1"},
 			{"10.0.0.1", "2001:db8::1", "[2001:db8::1]:1 10.0.0.1:1"},
@@ -67,7 +30,7 @@ func TestOneFamilyFails(t *testing.T) {
 			{"10.0.0.2", "none", "10.0.0.2:1"},
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
-			h.set(step.v4, step.v6)
+			h.set(map[string]string{"a. ip4": step.v4, "a. ip6": step.v6})
 			got := statesOf(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) })
 			for address := range strings.SplitSeq(step.want, " ") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
@@ -76,26 +39,6 @@ func TestOneFamilyFails(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A DNS server fails for A records and has no AAAA records, so the channel must not get an update.
-func TestServerFailureForOneFamily(t *testing.T) {
-	t.Parallel()
-	dns := startDNS(t)
-	set(dns, shop, "0 0 1 a")
-	dns.Set("a.test", "AAAA", "::1")
-	c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s&removeAfter=1")
-	if got := c.next(t); len(got) != len("127.0.0.1:1 [::1]:1") {
-		t.Fatalf("the channel received %s, want both addresses", got)
-	}
-	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
-	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // when the second lookup begins, the first has been handled
-	select {
-	case line := <-c.lines:
-		t.Errorf("the channel received %s, want nothing", line)
-	default:
-	}
 }
 
 func TestRecordWithPort0(t *testing.T) {

@@ -19,58 +19,71 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// twoHostDNS is a DNS server for synctest bubbles, with SRV records for the hosts a and b. The
-// value of each host is an address, "gone" if the name does not exist, "" if its lookups fail, or
-// "half" if only its IPv4 lookup fails.
-type twoHostDNS struct {
+// fakeDNS is a DNS server for synctest bubbles, with an SRV record for each of its hosts.
+type fakeDNS struct {
+	hosts []string
+
 	mu          sync.Mutex
-	a, b        string
+	results     map[string]string // see set
 	recordsFail bool
 }
 
-func (h *twoHostDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.recordsFail {
+// set sets the result of a host such as "a.", or of one of its families, as in "a. ip4". The result
+// is an address, "none" if the name does not exist, or "" if the lookup fails.
+func (d *fakeDNS) set(results map[string]string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.results = results
+}
+
+func (d *fakeDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.recordsFail {
 		return "", nil, &net.DNSError{Name: "shop.test.", Err: "server misbehaving", IsTemporary: true}
 	}
-	return "", []*net.SRV{{Target: "a.", Port: 1}, {Target: "b.", Port: 1}}, nil
+	var records []*net.SRV
+	for _, host := range d.hosts {
+		records = append(records, &net.SRV{Target: host, Port: 1})
+	}
+	return "", records, nil
 }
 
-func (h *twoHostDNS) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	address := h.a
-	if host == "b." {
-		address = h.b
+func (d *fakeDNS) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	result, ofFamily := d.results[host+" "+network]
+	if !ofFamily {
+		result = d.results[host]
 	}
-	if address == "half" {
-		address = map[string]string{"ip4": "", "ip6": "gone"}[network]
-	}
-	switch address {
+	switch result {
 	case "":
 		return nil, &net.DNSError{Name: host, Err: "server misbehaving", IsTemporary: true}
-	case "gone":
+	case "none":
 		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
 	default:
-		return []netip.Addr{netip.MustParseAddr(address)}, nil
+		return []netip.Addr{netip.MustParseAddr(result)}, nil
 	}
 }
 
-func (h *twoHostDNS) set(a, b string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.a, h.b = a, b
+func (d *fakeDNS) builder() given.Resolvers {
+	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = d })))
 }
 
-func (h *twoHostDNS) setRecordsFail(recordsFail bool) {
+type twoHostDNS struct{ *fakeDNS }
+
+func newTwoHostDNS(a, b string) twoHostDNS {
+	h := twoHostDNS{&fakeDNS{hosts: []string{"a.", "b."}}}
+	h.set(a, b)
+	return h
+}
+
+func (h twoHostDNS) set(a, b string) { h.fakeDNS.set(map[string]string{"a.": a, "b.": b}) }
+
+func (h twoHostDNS) setRecordsFail(recordsFail bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recordsFail = recordsFail
-}
-
-func (h *twoHostDNS) builder() given.Resolvers {
-	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
 func statesOf(t *testing.T, b given.Resolvers, text string, during func()) string {
@@ -95,7 +108,7 @@ func statesOf(t *testing.T, b given.Resolvers, text string, during func()) strin
 // hour after its last successful lookup. Other hosts must have their current addresses.
 func TestHostLookupFailsAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &twoHostDNS{}
+		h := newTwoHostDNS("", "")
 		b := h.builder()
 		for i, step := range []struct {
 			a, b   string
@@ -116,7 +129,7 @@ func TestHostLookupFailsAfterIdle(t *testing.T) {
 			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
 			{"10.0.0.3", "10.0.0.4", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
-			{"10.0.0.3", "gone", time.Minute, "10.0.0.3:1", 0},
+			{"10.0.0.3", "none", time.Minute, "10.0.0.3:1", 0},
 		} {
 			h.set(step.a, step.b)
 			if got := statesOf(t, b, "srv:///shop.test", func() { time.Sleep(step.active) }); got != step.want {
@@ -131,21 +144,23 @@ func TestHostLookupFailsAfterIdle(t *testing.T) {
 // channel was idle, the host's addresses must be used only until an hour after its last complete
 // lookup.
 func TestFailedLookupDoesNotConfirmHost(t *testing.T) {
-	for _, result := range []string{"", "half"} {
+	for about, results := range map[string]map[string]string{
+		"both": {"a.": "10.0.0.1"}, "IPv4": {"a.": "10.0.0.1", "b. ip6": "none"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := &twoHostDNS{a: "10.0.0.1", b: "10.0.0.2"}
+			h := newTwoHostDNS("10.0.0.1", "10.0.0.2")
 			b := h.builder()
 			got := statesOf(t, b, "srv:///shop.test", func() {
 				time.Sleep(time.Minute)
-				h.set("10.0.0.1", result)
+				h.fakeDNS.set(results)
 				time.Sleep(2 * time.Hour)
 			})
 			if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
-				t.Errorf("%q: the channel saw %s, want %s: what was known stays", result, got, want)
+				t.Errorf("%s: the channel saw %s, want %s: what was known stays", about, got, want)
 			}
 			got = statesOf(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
 			if want := "10.0.0.1:1"; got != want {
-				t.Errorf("%q: the next channel saw %s, want %s", result, got, want)
+				t.Errorf("%s: the next channel saw %s, want %s", about, got, want)
 			}
 		})
 	}
@@ -155,7 +170,7 @@ func TestFailedLookupDoesNotConfirmHost(t *testing.T) {
 // confirmed.
 func TestFailedRecordLookupDoesNotConfirmHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &twoHostDNS{a: "10.0.0.1", b: "10.0.0.2"}
+		h := newTwoHostDNS("10.0.0.1", "10.0.0.2")
 		b := h.builder()
 		got := statesOf(t, b, "srv:///shop.test", func() {
 			time.Sleep(time.Minute)
@@ -180,12 +195,12 @@ func TestFailedRecordLookupDoesNotConfirmHosts(t *testing.T) {
 func TestRemovedHostIsNotRestoredAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const withRemoveAfter = "srv:///shop.test?removeAfter=10"
-		h := &twoHostDNS{}
+		h := newTwoHostDNS("", "")
 		b := h.builder()
 		h.set("10.0.0.1", "10.0.0.2")
 		got := statesOf(t, b, withRemoveAfter, func() {
 			time.Sleep(10 * time.Minute)
-			h.set("10.0.0.1", "gone")
+			h.set("10.0.0.1", "none")
 			time.Sleep(3 * time.Minute)
 		})
 		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
@@ -199,7 +214,7 @@ func TestRemovedHostIsNotRestoredAfterIdle(t *testing.T) {
 	})
 }
 
-type silentHostDNS struct{ *twoHostDNS }
+type silentHostDNS struct{ twoHostDNS }
 
 func (s silentHostDNS) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if host == "b." {
@@ -214,7 +229,7 @@ func (s silentHostDNS) LookupNetIP(ctx context.Context, network, host string) ([
 // use only stored addresses.
 func TestSilentHostAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &twoHostDNS{a: "10.0.0.1", b: "10.0.0.2"}
+		h := newTwoHostDNS("10.0.0.1", "10.0.0.2")
 		var dnsResolver xnet.Resolver = h
 		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = dnsResolver })))
 		const both = "10.0.0.1:1 10.0.0.2:1"

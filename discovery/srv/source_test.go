@@ -134,15 +134,6 @@ func setCNAMELoop(dns *dnstest.Server, name, kind string) {
 	dns.Set("loop.test", kind, "CNAME "+name+".")
 }
 
-// If the UDP response is truncated, the resolver must repeat the lookup over TCP.
-func TestTruncatedAnswer(t *testing.T) {
-	dns := startDNS(t)
-	set(dns, shop, "0 0 1 a")
-	dns.SetAnswer(shop, "SRV", dnstest.Answer{Records: []string{"0 0 1 a.test."}, Truncated: true})
-	c, _ := build(t, dns, "srv://DNS/shop.test")
-	c.expect(t, "127.0.0.1:1")
-}
-
 func TestManyRecords(t *testing.T) {
 	t.Parallel()
 	dns := startDNS(t)

@@ -18,7 +18,7 @@ var tables = map[string]struct {
 }
 
 var testedDirs = []string{
-	"internal/channel", "internal/config/lbconfig", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/channel/join", "test/interop", "policy/priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/lb/edf", "internal/lb/weighted",
+	"internal/channel", "internal/config/lbconfig", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/adsclient", "internal/envoy/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/channel/join", "test/interop", "policy/priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/lb/edf", "internal/lb/weighted",
 	"internal/envoy/messages", "internal/channel/topology", "policy/weightedroundrobin", "policy/weightedtarget",
 }
 

@@ -59,20 +59,3 @@ func TestOurChannelAgainstSnapshotServer(t *testing.T) {
 	set("3", adstest.Cluster("payments", b))
 	callUntil(t, conn, b)
 }
-
-func TestOurChannelAgainstLinearServer(t *testing.T) {
-	t.Parallel()
-	a, b := backend(t), backend(t)
-	cache := cachev3.NewLinearCache(resourcev3.EndpointType)
-	set := func(cluster *endpointv3.ClusterLoadAssignment) {
-		if err := cache.UpdateResource("payments", cluster); err != nil {
-			t.Fatal(err)
-		}
-	}
-	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
-	conn.Connect()
-	set(adstest.Cluster("payments", a)) // the client may already have requested it
-	callUntil(t, conn, a)
-	set(adstest.Cluster("payments", b))
-	callUntil(t, conn, b)
-}

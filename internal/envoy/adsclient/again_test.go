@@ -57,19 +57,16 @@ func TestResubscribedClusterIsSentAgain(t *testing.T) {
 			return frugal(&slowReader{s, reads}, new(int))
 		})
 		longName := strings.Repeat("b", 100_000) // fills the stream's flow-control window, so that later requests must wait
-		b, cancelB := m.watch(longName)
-		defer cancelB()
+		b, _ := m.watch(longName)
 		expect(t, "b", b.take(), longName+":1")
 		a, cancelA := m.watch("a")
 		reads <- struct{}{}
 		reads <- struct{}{}
 		expect(t, "a", a.take(), "a:1")
-		_, cancelC := m.watch("c")
-		defer cancelC()
+		m.watch("c")
 		synctest.Wait()
 		cancelA()
-		again, cancelAgain := m.watch("a")
-		defer cancelAgain()
+		again, _ := m.watch("a")
 		close(reads)
 		sleep(missingAfter)
 		expect(t, "a", again.take(), "a:1")
@@ -95,8 +92,7 @@ func TestStreamIsRenewedAfterManyUnsubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
 		m := startManager(t, func(s *adstest.Stream) error { return frugal(s, &longest) })
-		stays, cancelStays := m.watch("stays")
-		defer cancelStays()
+		stays, _ := m.watch("stays")
 		expect(t, "stays", stays.take(), "stays:1")
 		for i := range 500 {
 			name := string(rune('A' + i))

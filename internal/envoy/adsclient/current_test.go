@@ -31,8 +31,7 @@ func unchangedServer(count int, after time.Duration) adstest.Script {
 func TestReturningServerThatResendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": unchangedServer(1, 24*time.Hour), "second": unchangedServer(2, 24*time.Hour)})
-		a, stop := follow(true, m["first"], m["second"])
-		defer stop()
+		a, _ := follow("a", true, m["first"], m["second"])
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
 		sleep(time.Minute)
@@ -50,8 +49,7 @@ func TestReturningServerThatResendsNothing(t *testing.T) {
 func TestPeriodicStreamEndIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": unchangedServer(1, 30*time.Minute), "second": unchangedServer(2, 24*time.Hour)})
-		a, stop := follow(true, m["first"], m["second"])
-		defer stop()
+		a, _ := follow("a", true, m["first"], m["second"])
 		sleep(12 * time.Hour)
 		expect(t, "a", a.take(), "a:1")
 		expectOutages(t, "a", a)

@@ -39,6 +39,7 @@ func startQuiet(t *testing.T, scriptFor func(stream int) adstest.Script) *quietS
 	target, cut := q.m.withCable()
 	q.target, q.cut, q.jam = target, func() { cut(false) }, func() { cut(true) }
 	q.cancel = Watch(q.target, Endpoints, "a", q.a, &q.gauge)
+	t.Cleanup(q.cancel)
 	expect(t, "a", q.a.take(), "a:1")
 	return q
 }
@@ -86,7 +87,6 @@ func TestSilentlyLostServerIsReplacedWhenEndpointsFail(t *testing.T) {
 				q.set(3)
 				expect(t, "a", q.a.take(), "a:3")
 				sleep(time.Hour)
-				q.cancel()
 			})
 		})
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func serveEndpoints(count *int) adstest.Script {
+func serveEndpoints(count int) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
 			return err
 		}
-		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:*count]
+		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:count]
 		return errors.Join(s.Respond("1", "n", adstest.Cluster("a", addresses...)), s.Drain())
 	}
 }
@@ -28,12 +28,10 @@ const reconnectTime = 145 * time.Second
 // reachable again, the client must return to it and disconnect from the second.
 func TestFallbackServerIsUsedDuringOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two := 1, 2
-		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2)})
 		m["first"].stop()
 		warnings := logged.Count("management server passthrough:///second is used instead of passthrough:///first")
-		a, stop := follow(false, m["first"], m["second"])
-		defer stop()
+		a, _ := follow("a", false, m["first"], m["second"])
 		expect(t, "a", a.take(), "a:2")
 		if got := logged.Count("management server passthrough:///second is used instead of passthrough:///first") - warnings; got != 1 {
 			t.Errorf("the change was logged %d times, want once", got)
@@ -53,10 +51,8 @@ func TestFallbackServerIsUsedDuringOutage(t *testing.T) {
 func TestFirstServerFailsAfterResponse(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
-			one, two := 1, 2
-			m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
-			a, stop := follow(reachabilityOnly, m["first"], m["second"])
-			defer stop()
+			m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2)})
+			a, _ := follow("a", reachabilityOnly, m["first"], m["second"])
 			expect(t, "a", a.take(), "a:1")
 			m["first"].stop()
 			sleep(time.Hour)
@@ -64,7 +60,7 @@ func TestFirstServerFailsAfterResponse(t *testing.T) {
 			if got := m["second"].server.Streams(); got != len(want) {
 				t.Errorf("the second server saw %d streams, want %d", got, len(want))
 			}
-			one = 3
+			m["first"].script = serveEndpoints(3)
 			m["first"].start()
 			sleep(reconnectTime)
 			expect(t, "a", a.take(), "a:3")
@@ -74,13 +70,11 @@ func TestFirstServerFailsAfterResponse(t *testing.T) {
 
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two, three := 1, 2, 3
-		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two), "third": serveEndpoints(&three)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2), "third": serveEndpoints(3)})
 		for _, manager := range m {
 			manager.stop()
 		}
-		a, stop := follow(false, m["first"], m["second"], m["third"])
-		defer stop()
+		a, _ := follow("a", false, m["first"], m["second"], m["third"])
 		got := a.take()
 		expect(t, "a", got, `eds: no endpoints of cluster "a" from passthrough:///first: `)
 		expect(t, "a", got, `; from passthrough:///second: `)
@@ -114,10 +108,8 @@ func TestBrokenFirstServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				two := 2
-				m := startManagers(t, map[string]adstest.Script{"first": script, "second": serveEndpoints(&two)})
-				a, stop := follow(false, m["first"], m["second"])
-				defer stop()
+				m := startManagers(t, map[string]adstest.Script{"first": script, "second": serveEndpoints(2)})
+				a, _ := follow("a", false, m["first"], m["second"])
 				sleep(20 * time.Second)
 				got := a.take()
 				if len(got) == 0 || got[len(got)-1] != "a:2" {
@@ -130,62 +122,12 @@ func TestBrokenFirstServers(t *testing.T) {
 	}
 }
 
-// The first server responds without the cluster. The client must not use the next server instead.
-// But if the next server's endpoints are already in use, they must stay in use.
-func TestServerWithoutCluster(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
-		two := 2
-		m := startManagers(t, map[string]adstest.Script{"first": empty, "second": serveEndpoints(&two)})
-		a, stop := follow(false, m["first"], m["second"])
-		sleep(missingAfter)
-		expect(t, "a", a.take(), "no such resource")
-		m["first"].stop()
-		sleep(time.Hour)
-		for _, line := range a.take() {
-			if line == "a:2" {
-				t.Error("the second server is used although the first one is reachable and lacks the cluster")
-			}
-		}
-		stop()
-		a, stop = follow(false, m["first"], m["second"])
-		defer stop()
-		expect(t, "a", a.take(), "a:2")
-		m["first"].start()
-		sleep(time.Hour)
-		expect(t, "a", a.take())
-	})
-}
-
-func TestChannelsChooseServersIndependently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := 1
-		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": func(s *adstest.Stream) error {
-			return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
-		}})
-		a, stopA := follow(false, m["first"], m["second"])
-		defer stopA()
-		expect(t, "a", a.take(), "a:1")
-		m["first"].stop()
-		sleep(time.Minute)
-		late, stopLate := follow(false, m["first"], m["second"])
-		expect(t, "late", late.take(), "a:1")
-		stopLate()
-		b := new(recordingWatcher)
-		stopB := Follow(Target{Cluster: "b", Needs: needs("b"), Servers: []Server{m["first"].serverConfig(), m["second"].serverConfig()}}, recordingFollower{b}, nil).Stop
-		defer stopB()
-		expect(t, "b", b.take(), "b:2")
-		expect(t, "a", a.take())
-	})
-}
-
 func TestStopFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two := 1, 2
-		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2)})
 		m["first"].stop()
 		for wait := range 5 {
-			a, stop := follow(false, m["first"], m["second"])
+			a, stop := follow("a", false, m["first"], m["second"])
 			sleep(time.Duration(wait) * time.Millisecond)
 			stop()
 			stop()

@@ -173,11 +173,12 @@ func (n *recordingWatcher) take() []string {
 	return updates
 }
 
-// watch subscribes to the endpoints of a cluster, and returns a function that unsubscribes. Tests
-// must call it before the synctest bubble ends.
-func (m *manager) watch(cluster string) (*recordingWatcher, func()) {
-	n := new(recordingWatcher)
-	return n, Watch(m.serverConfig(), Endpoints, cluster, n, nil)
+// watch subscribes to the endpoints of a cluster until cancel is called or the test ends.
+func (m *manager) watch(cluster string) (n *recordingWatcher, cancel func()) {
+	n = new(recordingWatcher)
+	cancel = Watch(m.serverConfig(), Endpoints, cluster, n, nil)
+	m.t.Cleanup(cancel)
+	return n, cancel
 }
 
 type recordingFollower struct{ *recordingWatcher }
@@ -203,13 +204,16 @@ func needs(cluster string) func(map[string]State) Needs {
 	return func(map[string]State) Needs { return Needs{Endpoints: []string{cluster}} }
 }
 
-func follow(reachabilityOnly bool, managers ...*manager) (*recordingWatcher, func()) {
-	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly, Needs: needs("a")}
+// follow follows the endpoints of a cluster until stop is called or the test ends.
+func follow(cluster string, reachabilityOnly bool, managers ...*manager) (n *recordingWatcher, stop func()) {
+	target := Target{Cluster: cluster, ReachabilityOnly: reachabilityOnly, Needs: needs(cluster)}
 	for _, m := range managers {
 		target.Servers = append(target.Servers, m.serverConfig())
 	}
-	n := new(recordingWatcher)
-	return n, Follow(target, recordingFollower{n}, nil).Stop
+	n = new(recordingWatcher)
+	stop = Follow(target, recordingFollower{n}, nil).Stop
+	managers[0].t.Cleanup(stop)
+	return n, stop
 }
 
 func sleep(d time.Duration) { <-time.After(d) }

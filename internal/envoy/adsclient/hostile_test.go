@@ -25,10 +25,8 @@ func TestServerThatEndsStreamAfterEachResponse(t *testing.T) {
 			}
 			return s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1"))
 		})
-		a, cancelA := m.watch("a")
-		defer cancelA()
-		b, cancelB := m.watch("b")
-		defer cancelB()
+		a, _ := m.watch("a")
+		b, _ := m.watch("b")
 		sleep(missingAfter - time.Millisecond)
 		expect(t, "a", a.take(), "a:1")
 		expect(t, "b", b.take())
@@ -54,35 +52,10 @@ func TestUnknownTypeIsLoggedOnce(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		})
 		before := logged.Count(what)
-		a, cancel := m.watch("a")
-		defer cancel()
+		a, _ := m.watch("a")
 		expect(t, "a", a.take(), "a:1")
 		if got := logged.Count(what) - before; got != 1 {
 			t.Errorf("logged %d times, want once", got)
 		}
-	})
-}
-
-// A server fails and returns with an older version. The client must use that version.
-func TestServerReturnsWithOlderVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")
-		m := startManager(t, func(s *adstest.Stream) error {
-			return errors.Join(s.Respond(version, "the same", cluster), s.Drain())
-		})
-		m.stop()
-		a, cancel := m.watch("a")
-		defer cancel()
-		expect(t, "a", a.take(), "connection refused")
-		m.start()
-		sleep(3 * time.Second)
-		expect(t, "a", a.take(), "a:2")
-		m.stop()
-		sleep(time.Minute)
-		expect(t, "a", a.take())
-		version, cluster = "3", adstest.Cluster("a", "10.0.0.1:1")
-		m.start()
-		sleep(144 * time.Second)
-		expect(t, "a", a.take(), "a:1")
 	})
 }

@@ -25,15 +25,6 @@ func hangUntil(wake <-chan struct{}, respond func(*adstest.Stream) error) adstes
 	}
 }
 
-func followB(managers ...*manager) (*recordingWatcher, func()) {
-	target := Target{Cluster: "b", Needs: needs("b")}
-	for _, m := range managers {
-		target.Servers = append(target.Servers, m.serverConfig())
-	}
-	b := new(recordingWatcher)
-	return b, Follow(target, recordingFollower{b}, nil).Stop
-}
-
 func servingB(s *adstest.Stream) error {
 	return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
 }
@@ -50,17 +41,14 @@ func TestHangingServerIsReplacedForNewChannels(t *testing.T) {
 			}),
 			"second": servingB,
 		})
-		a, stopA := follow(true, m["first"], m["second"])
-		defer stopA()
+		a, _ := follow("a", true, m["first"], m["second"])
 		expect(t, "a", a.take(), "a:1")
-		b, stopB := followB(m["first"], m["second"])
-		defer stopB()
+		b, _ := follow("b", false, m["first"], m["second"])
 		sleep(missingAfter - 1)
 		expect(t, "b", b.take())
 		sleep(1)
 		expect(t, "b", b.take(), "b:2")
-		late, stopLate := followB(m["first"], m["second"])
-		defer stopLate()
+		late, _ := follow("b", false, m["first"], m["second"])
 		expect(t, "late", late.take(), "b:2")
 		sleep(time.Hour)
 		expect(t, "a", a.take())
@@ -86,16 +74,13 @@ func TestMissingClusterAfterResponseIsAbsent(t *testing.T) {
 			}),
 			"second": servingB,
 		})
-		a, cancelA := m["first"].watch("a")
-		defer cancelA()
+		a, _ := m["first"].watch("a")
 		expect(t, "a", a.take(), "a:1")
-		alone, stopAlone := followB(m["first"])
-		defer stopAlone()
+		alone, _ := follow("b", false, m["first"])
 		sleep(missingAfter)
 		expect(t, "alone", alone.take(), "the server has no such resource, or hangs")
 		expectOutages(t, "alone", alone)
-		c, cancelC := m["first"].watch("c")
-		defer cancelC()
+		c, _ := m["first"].watch("c")
 		sleep(time.Second)
 		close(wake)
 		expect(t, "a", a.take(), "a:2")
@@ -104,8 +89,7 @@ func TestMissingClusterAfterResponseIsAbsent(t *testing.T) {
 		expect(t, "alone", alone.take())
 		sleep(time.Second)
 		expect(t, "alone", alone.take(), `cluster "b" from passthrough:///first: the server has no such resource`)
-		b, stopB := followB(m["first"], m["second"])
-		defer stopB()
+		b, _ := follow("b", false, m["first"], m["second"])
 		sleep(time.Hour)
 		expect(t, "b", b.take(), "the server has no such resource")
 	})

@@ -22,11 +22,13 @@ func (k *retainingWatcher) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-func (m *manager) watchRetaining(t *testing.T, want string) (*retainingWatcher, func()) {
+func (m *manager) watchRetaining(t *testing.T, want, version string) *retainingWatcher {
 	k := new(retainingWatcher)
-	cancel := Watch(m.serverConfig(), Endpoints, "a", k, nil)
-	expect(t, "a", k.take(), want)
-	return k, cancel
+	t.Cleanup(Watch(m.serverConfig(), Endpoints, "a", k, nil))
+	if expect(t, "a", k.take(), want); k.version != version {
+		t.Errorf("%s has the version %q, want %q", want, k.version, version)
+	}
+	return k
 }
 
 func TestWatchersShareParsedResource(t *testing.T) {
@@ -39,19 +41,16 @@ func TestWatchersShareParsedResource(t *testing.T) {
 				t.Errorf("the resource was read %d times, want once per version", n)
 			}
 		}()
-		first, cancel := m.watchRetaining(t, "a:1")
-		defer cancel()
+		first := m.watchRetaining(t, "a:1", "1")
 		for range 3 {
-			later, cancel := m.watchRetaining(t, "a:1")
-			defer cancel()
+			later := m.watchRetaining(t, "a:1", "1")
 			if later.last != first.last {
 				t.Error("a later watcher has its own message")
 			}
 		}
 		catalogue.Set(adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"))
 		expect(t, "a", first.take(), "a:2")
-		later, cancel := m.watchRetaining(t, "a:2")
-		defer cancel()
+		later := m.watchRetaining(t, "a:2", "2")
 		if later.last != first.last {
 			t.Error("a later watcher has its own message after an update")
 		}

@@ -9,12 +9,9 @@ import (
 // subscriptions on the stream.
 func TestInvalidUTF8Name(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := 1
-		m := startManager(t, serveEndpoints(&one))
-		bad, cancel := m.watch("a\xff")
-		defer cancel()
-		a, cancelA := m.watch("a")
-		defer cancelA()
+		m := startManager(t, serveEndpoints(1))
+		bad, _ := m.watch("a\xff")
+		a, _ := m.watch("a")
 		expect(t, "a", a.take(), "a:1")
 		expect(t, "bad", bad.take(), `eds: no endpoints of cluster "a\xff" from passthrough:///TestInvalidUTF8Name: its name is not UTF-8`)
 		if got := m.server.Streams(); got != 1 {

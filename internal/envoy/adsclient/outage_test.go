@@ -12,10 +12,8 @@ import (
 // be reported again when the reason changes, and also to watchers that subscribe later.
 func TestOutageIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := 1
-		m := startManager(t, serveEndpoints(&one))
-		a, stop := follow(false, m)
-		defer stop()
+		m := startManager(t, serveEndpoints(1))
+		a, _ := follow("a", false, m)
 		sleep(time.Hour)
 		expect(t, "a", a.take(), "a:1")
 		m.stop()
@@ -25,8 +23,7 @@ func TestOutageIsReported(t *testing.T) {
 		m.refusal = "no route to host"
 		m.mu.Unlock()
 		sleep(10 * time.Minute)
-		b, stopB := follow(false, m)
-		defer stopB()
+		b, _ := follow("a", false, m)
 		expect(t, "b", b.take(), "a:1")
 		m.start()
 		sleep(reconnectTime)
@@ -47,11 +44,9 @@ func TestOutageIsReported(t *testing.T) {
 // follower must learn about an outage of an earlier server in the list.
 func TestOutageOfEarlierServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two := 1, 2
-		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2)})
 		m["first"].stop()
-		a, stop := follow(false, m["first"], m["second"])
-		defer stop()
+		a, _ := follow("a", false, m["first"], m["second"])
 		expect(t, "a", a.take(), "a:2")
 		sleep(time.Hour)
 		m["second"].stop()
@@ -74,8 +69,7 @@ func TestOutageOfEarlierServer(t *testing.T) {
 // one.
 func TestOutageIsReportedBeforeSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := 1
-		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&one)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(1)})
 		m["first"].stop()
 		var reported []int
 		f := countingFollower{recordingFollower{new(recordingWatcher)}, &reported}
@@ -92,10 +86,8 @@ func TestOutageIsReportedBeforeSnapshot(t *testing.T) {
 // confirmed.
 func TestOutageIsReportedAfterSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := 1
-		m := startManager(t, serveEndpoints(&one))
-		_, stop := follow(false, m)
-		defer stop()
+		m := startManager(t, serveEndpoints(1))
+		follow("a", false, m)
 		synctest.Wait()
 		m.stop()
 		sleep(time.Minute)

@@ -57,30 +57,6 @@ func TestFailingNameKeepsAddressesAfterEdit(t *testing.T) {
 	}
 }
 
-// The lookups of a name have failed for hours when its cluster is edited. The name must
-// nevertheless keep its addresses.
-func TestLongFailingNameKeepsAddressesAfterEdit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &editableSource{}
-		c := open(t, resolversFor(e))
-		defer c.close()
-		name := e.edit(t, 2)
-		_ = name[0].succeed("10.0.0.1:1")
-		_ = name[1].succeed("10.0.0.2:1")
-		name[1].Fail(errDown)
-		for range 5 {
-			time.Sleep(30 * time.Minute)
-			_ = name[0].succeed("10.0.0.1:1")
-		}
-		c.expect(t, "10.0.0.1:1 10.0.0.2:1")
-		name = e.edit(t, 2)
-		_ = name[0].succeed("10.0.0.3:1")
-		name[1].Fail(errDown)
-		time.Sleep(time.Minute)
-		c.expect(t, "10.0.0.3:1 10.0.0.2:1")
-	})
-}
-
 // After the channel was idle, it uses its stored answer. An edit of the cluster must not count as a
 // confirmation of this answer, so the answer must expire as if there had been no edit.
 func TestEditDoesNotConfirmStoredAnswer(t *testing.T) {
@@ -110,27 +86,6 @@ func TestEditDoesNotConfirmStoredAnswer(t *testing.T) {
 			c.close()
 		})
 	}
-}
-
-func TestEditWhileAllLookupsFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &editableSource{}
-		b := resolversFor(e)
-		c := open(t, b)
-		before := e.edit(t, 1)
-		_ = before[0].succeed("10.0.0.1:1")
-		time.Sleep(2 * time.Hour)
-		after := e.edit(t, 1)
-		before[0].Fail(errDown)
-		time.Sleep(time.Second)
-		after[0].Fail(errDown)
-		c.close()
-		time.Sleep(time.Minute)
-		c = open(t, b)
-		e.edit(t, 1)[0].Fail(errDown)
-		c.expect(t, "10.0.0.1:1")
-		c.close()
-	})
 }
 
 // A cluster is edited twice, and the second edit comes before the first one has taken effect. The

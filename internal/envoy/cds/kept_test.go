@@ -13,7 +13,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/join"
-	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -43,8 +42,7 @@ func (*client) ParseServiceConfig(string) *serviceconfig.ParseResult {
 
 type channel struct {
 	client
-	lookups []*fakeLookup
-	close   func()
+	close func()
 }
 
 func open(t *testing.T, b given.Resolvers) *channel {
@@ -76,11 +74,11 @@ func (c *channel) expect(t *testing.T, want string) {
 }
 
 // testReopening calls f with a function that opens a channel, calls then, closes the channel, and
-// returns its last addresses. The cluster has the host names a and b, and the addresses in beside.
-func testReopening(t *testing.T, literalAddress string, f func(open func(then func(a, b *fakeLookup)) string)) {
+// returns its last addresses. The cluster has the host names a and b.
+func testReopening(t *testing.T, f func(open func(then func(a, b *fakeLookup)) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		name := newLookups(2)
-		b := resolversFor(newStrictSource(t, 1, name, strings.Fields(literalAddress)...))
+		b := resolversFor(newStrictSource(t, 1, name))
 		f(func(then func(a, b *fakeLookup)) string {
 			c := open(t, b)
 			then(name[0], name[1])
@@ -95,7 +93,7 @@ var errDown = errors.New("server misbehaving")
 // After the channel was idle, the lookup of a name fails. The name must keep its addresses until an
 // hour after the channel became idle or, if a lookup failed before that, after the first failure.
 func TestFailingNameKeepsAddressesAfterIdle(t *testing.T) {
-	testReopening(t, "", func(open func(func(a, b *fakeLookup)) string) {
+	testReopening(t, func(open func(func(a, b *fakeLookup)) string) {
 		expect := func(want string, then func(a, b *fakeLookup)) {
 			t.Helper()
 			if got := open(then); got != want {
@@ -122,33 +120,5 @@ func TestFailingNameKeepsAddressesAfterIdle(t *testing.T) {
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moveFirst)
 		time.Sleep(2 * time.Minute)
 		expect("10.0.0.4:1", moveFirst)
-	})
-}
-
-// After the channel was idle, the lookup of a name does not end. The name must keep its addresses.
-func TestPendingNameKeepsAddressesAfterIdle(t *testing.T) {
-	testReopening(t, "", func(open func(func(a, b *fakeLookup)) string) {
-		open(func(a, b *fakeLookup) { _ = a.succeed("10.0.0.1:1"); _ = b.succeed("10.0.0.2:1") })
-		got := open(func(a, _ *fakeLookup) { _ = a.succeed("10.0.0.4:1"); time.Sleep(names.Hold + 1) })
-		if want := "10.0.0.4:1 10.0.0.2:1"; got != want {
-			t.Errorf("addresses = %s, want %s", got, want)
-		}
-	})
-}
-
-// After the channel was idle, the lookups of all names fail, but the cluster also has an address
-// that needs no lookup. The names must keep their addresses.
-func TestFailingNamesBesideAddressAfterIdle(t *testing.T) {
-	testReopening(t, "192.0.2.1", func(open func(func(a, b *fakeLookup)) string) {
-		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"
-		for range 2 {
-			got := open(func(a, b *fakeLookup) { _ = a.succeed("10.0.0.1:1"); _ = b.succeed("10.0.0.2:1") })
-			if got != want {
-				t.Errorf("addresses = %s, want %s", got, want)
-			}
-			if got = open(func(a, b *fakeLookup) { a.Fail(errDown); b.Fail(errDown) }); got != want {
-				t.Errorf("with failing names: addresses = %s, want %s", got, want)
-			}
-		}
 	})
 }

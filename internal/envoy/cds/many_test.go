@@ -126,20 +126,6 @@ func TestManyLookupsCauseFewUpdates(t *testing.T) {
 	})
 }
 
-func TestRejectedUpdateIsRetried(t *testing.T) {
-	testThousandNames(t, func(r *countingReceiver, round func(int, error)) {
-		round(1, nil)
-		r.reset(errors.New("no"))
-		round(2, nil)
-		r.reset(nil)
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if r.updates != 1 || r.lastOctets() != strings.Repeat(".2", 1000) {
-			t.Errorf("%d updates after a rejection, want 1", r.updates)
-		}
-	})
-}
-
 // The channel has rejected several answers. A better one does not wait for the end of the backoff.
 func TestNewAnswerDoesNotWaitForBackoff(t *testing.T) {
 	testThousandNames(t, func(r *countingReceiver, round func(int, error)) {

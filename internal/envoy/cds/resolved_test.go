@@ -74,3 +74,11 @@ func TestLookupThatDoesNotStart(t *testing.T) {
 		expect(t, r, "10.0.0.2:1")
 	})
 }
+func TestStaticClusterWithoutEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := new(Maker).Mechanisms(&Graph{List: []Mechanism{{Cluster: parseCluster(t, `{"loadAssignment":{}}`)}}})
+		c := open(t, resolversFor(list[0].Source))
+		c.expect(t, "")
+		c.close()
+	})
+}

@@ -166,22 +166,6 @@ func TestNameWithoutAddressesKeepsLastOnes(t *testing.T) {
 	})
 }
 
-// The lookups of all names fail after they have succeeded. The source must report an error, and
-// each name must keep its last addresses.
-func TestAllNamesFailAfterSuccess(t *testing.T) {
-	testStrict(t, 2, func(r *answerRecorder, name []*fakeLookup) {
-		_ = name[0].succeed("10.0.0.1:1")
-		_ = name[1].succeed("10.0.0.2:1")
-		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
-		name[0].Fail(errors.New("i/o timeout"))
-		expect(t, r, "")
-		name[1].Fail(errors.New("no such host"))
-		expect(t, r, "error a.test:1: i/o timeout; b.test:1: no such host")
-		_ = name[1].succeed("10.0.0.2:1", "10.0.0.3:1")
-		expect(t, r, "10.0.0.1:1 10.0.0.2:1 10.0.0.3:1")
-	})
-}
-
 // A lookup that does not end must not delay the addresses of other names for longer than
 // names.Hold.
 func TestPendingNameDoesNotDelayOtherNames(t *testing.T) {
@@ -193,27 +177,6 @@ func TestPendingNameDoesNotDelayOtherNames(t *testing.T) {
 		expect(t, r, "10.0.0.1:1")
 		_ = name[1].succeed("10.0.0.2:1")
 		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
-	})
-}
-
-// A lookup that does not end must not delay the cluster's IP addresses for longer than names.Hold.
-func TestPendingNameDoesNotDelayAddresses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, name := &answerRecorder{}, &fakeLookup{}
-		s := strictOf(t, name, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[
-			{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}},
-			{"endpoint":{"address":{"socketAddress":{"address":"192.0.2.1","portValue":1}}}}]}]}}`)
-		w, err := s.Start(flat.Receiver(r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
-		time.Sleep(names.Hold - time.Nanosecond)
-		expect(t, r, "")
-		time.Sleep(time.Nanosecond)
-		expect(t, r, "192.0.2.1:1")
-		_ = name.succeed("10.0.0.1:1")
-		expect(t, r, "10.0.0.1:1 192.0.2.1:1")
 	})
 }
 

@@ -172,21 +172,6 @@ func TestUnhealthyEndpointsAreValidated(t *testing.T) {
 	}
 }
 
-func TestProblemsAreTruncated(t *testing.T) {
-	l := newLocality(0, "us")
-	for i := range 1000 {
-		l.LbEndpoints = append(l.LbEndpoints, lbEndpoint(fmt.Sprintf("10.0.%d.%d*0", i/250, i%250)))
-	}
-	_, _, err := Read(cluster(l))
-	invalid, ok := errors.AsType[*Invalid](err)
-	if !ok || len(invalid.Problems) != MaxProblems || invalid.More != 1000-MaxProblems {
-		t.Fatalf("error = %v, want %d problems and %d more", err, MaxProblems, 1000-MaxProblems)
-	}
-	if !strings.HasSuffix(err.Error(), "; and 980 more") {
-		t.Errorf("error = %v, want the number of omitted problems at the end", err)
-	}
-}
-
 func TestRejectedUpdateKeepsPriorityNames(t *testing.T) {
 	var tr topology.Translator
 	translate(t, &tr, cluster(newLocality(0, "us", "a")))
@@ -195,13 +180,5 @@ func TestRejectedUpdateKeepsPriorityNames(t *testing.T) {
 	}
 	if got := shape(t, translate(t, &tr, cluster(newLocality(0, "us", "a")))); !strings.HasPrefix(got, "child0 ") {
 		t.Errorf("config: %s, want child0 again", got)
-	}
-}
-
-func TestEachGapIsReportedOnce(t *testing.T) {
-	_, _, err := Read(cluster(newLocality(0, "us", "a"), newLocality(2, "eu", "b"), newLocality(2, "eu/c", "c"), newLocality(4, "as", "d")))
-	invalid, ok := errors.AsType[*Invalid](err)
-	if !ok || len(invalid.Problems) != 2 || invalid.Problems[0].Path != "endpoints[1].priority" || invalid.Problems[1].Path != "endpoints[3].priority" {
-		t.Errorf("error %v, want one for priority 1 and one for priority 3", err)
 	}
 }

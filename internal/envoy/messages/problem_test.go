@@ -9,13 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-func TestTextsOfNotes(t *testing.T) {
-	notes := []messages.Problem{{Path: "a", Text: "unused"}, {Text: "empty"}}
-	if got, want := strings.Join(messages.Texts(notes), "|"), "a: unused|empty"; got != want {
-		t.Errorf("the notes are %s, want %s", got, want)
-	}
-}
-
 // An error must list at most 20 problems and count the others. A text must be truncated to about
 // 500 bytes.
 func TestManyProblems(t *testing.T) {

@@ -131,20 +131,6 @@ func TestClusterWithoutLocalities(t *testing.T) {
 	}
 }
 
-// When two trees are joined, the priorities of the second must follow those of the first (gRFC
-// A37).
-func TestJoinedTreesFollowOneAnother(t *testing.T) {
-	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
-	one := translate(t, &first, cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1")))
-	other := translate(t, &second, cluster(newLocality(0, "us", "10.0.0.1")))
-	if got := strings.Join(parse(t, tree{Tree: new(topology.Policies).Join(one.Tree, other.Tree)}).Priorities, " "); got != "a/child0 a/child1 b/child0" {
-		t.Errorf("priorities = %s", got)
-	}
-	if got := strings.Join(parse(t, tree{Tree: new(topology.Policies).Join(other.Tree)}).Priorities, " "); got != "b/child0" {
-		t.Errorf("priorities = %s without the first", got)
-	}
-}
-
 func TestUnhealthyEndpointsAreOmitted(t *testing.T) {
 	l := newLocality(0, "us")
 	for number, name := range corev3.HealthStatus_name {
@@ -159,21 +145,6 @@ func TestUnhealthyEndpointsAreOmitted(t *testing.T) {
 	}
 	if got := len(translate(t, new(topology.Translator), cluster(l)).Endpoints); got != 2 {
 		t.Errorf("%d endpoints, want 2", got)
-	}
-}
-
-func TestLocalitiesWithoutTrafficAreNoted(t *testing.T) {
-	idle := newLocality(0, "us/idle", "10.0.0.1", "10.0.0.1")
-	tree := translate(t, new(topology.Translator), cluster(newLocality(0, "us/a", "10.0.0.1"), withoutWeight(idle), withWeight(0, newLocality(7, "us/zero"))))
-	if got := paths(tree.Endpoints); got != `10.0.0.1:80 ["child0","us/a"] 1`+"\n" {
-		t.Errorf("endpoints: %s", got)
-	}
-	want := []string{
-		`endpoints[1]: locality "us/idle" of priority 0 has no weight and gets no traffic`,
-		`endpoints[2]: locality "us/zero" of priority 7 has weight 0 and gets no traffic`,
-	}
-	if len(tree.notes) != 2 || tree.notes[0].String() != want[0] || tree.notes[1].String() != want[1] {
-		t.Errorf("notes = %q, want %q", tree.notes, want)
 	}
 }
 

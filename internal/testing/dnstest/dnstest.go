@@ -33,11 +33,9 @@ type Answer struct {
 	Records []string // e.g. "10.0.0.1", "10 3 443 a.example.com." or "CNAME b.example.com."
 	// Code is the response code. If it's zero, it depends on whether the name exists, i.e. has
 	// records of any type.
-	Code dnsmessage.RCode
-	// Truncated empties UDP responses and sets their truncation flag.
-	Truncated bool
-	Cut       bool
-	Silent    bool
+	Code   dnsmessage.RCode
+	Cut    bool // UDP responses have only the first record
+	Silent bool
 }
 
 func Start() *Server {
@@ -202,19 +200,19 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	for _, text := range a.Records {
 		response.Answers = append(response.Answers, resource(q.Name, text))
 	}
-	return pack(response, a.Truncated && !tcp, tcp)
+	return pack(response, tcp)
 }
 
-// pack leaves out the records if truncate is set or the response is too long for UDP.
-func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
+// pack leaves out the records if the response is too long for UDP.
+func pack(response dnsmessage.Message, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()
 	if err != nil {
 		panic(err)
 	}
-	if !tcp && (truncate || len(packed) > datagram) {
+	if !tcp && len(packed) > datagram {
 		response.Truncated, response.Answers = true, nil
-		return pack(response, false, true)
+		return pack(response, true)
 	}
 	return packed
 }

@@ -27,7 +27,6 @@ type Server struct {
 	slices      map[string]string
 	baseVersion int
 	events      []string // as JSON; events[i] has resource version baseVersion+i+1
-	watches     int
 	down        bool
 }
 
@@ -68,12 +67,6 @@ func (s *Server) SetDown(down bool) {
 	defer s.mu.Unlock()
 	s.down = down
 	s.changed.Broadcast()
-}
-
-func (s *Server) Watches() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.watches
 }
 
 // Set adds or changes an EndpointSlice of a Service. Each endpoint is JSON. The port is named grpc.
@@ -123,7 +116,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, reason)
 		return
 	}
-	s.watches++
 	_, services, _ := strings.Cut(strings.TrimSuffix(r.URL.Query().Get("labelSelector"), ")"), "(")
 	matches := func(text string) bool {
 		return slices.ContainsFunc(strings.Split(services, ","), func(name string) bool { return strings.Contains(text, fmt.Sprintf(`service-name":%q`, name)) })

@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -16,11 +17,44 @@ type row struct {
 	steps []step
 }
 
-// step is a command with the expected results of our policy and of grpc-go's. If theirs is empty,
-// both policies must have the result ours. If ours is also empty, both results must be equal.
+// step is a command with the expected results of our policy and of grpc-go's. Without them, both
+// results must be equal.
 type step struct {
 	command      string
 	ours, theirs string
+}
+
+var priorityRows, targetRows = readRows("priority", priorityKind), readRows("weighted_target", targetKind)
+
+// readRows reads the rows in testdata/NAME.txt. A row begins with "# " and its name. The lines of a
+// command's results begin with a tab.
+func readRows(name string, k kind) (rows []row) {
+	text, err := os.ReadFile("testdata/" + name + ".txt")
+	if err != nil {
+		panic(err)
+	}
+	for section := range strings.SplitSeq("\n"+string(text), "\n# ") {
+		lines := strings.Split(strings.TrimSpace(section), "\n")
+		r := row{id: lines[0], kind: k}
+		for _, line := range lines[1:] {
+			whose, result, isResult := strings.Cut(strings.TrimPrefix(line, "\t"), ":")
+			if !strings.HasPrefix(line, "\t") || !isResult {
+				r.steps = append(r.steps, step{command: line})
+				continue
+			}
+			s := &r.steps[len(r.steps)-1]
+			if result = strings.TrimSpace(result); whose != "theirs" {
+				s.ours = result
+			}
+			if whose != "ours" {
+				s.theirs = result
+			}
+		}
+		if r.id != "" {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 func TestRows(t *testing.T) {
@@ -41,10 +75,7 @@ func (r row) run(t *testing.T) {
 		gotOurs, gotTheirs := runBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {
-			wantOurs = gotOurs
-		}
-		if wantTheirs == "" {
-			wantTheirs = wantOurs
+			wantOurs, wantTheirs = gotOurs, gotOurs
 		}
 		if gotOurs != wantOurs {
 			t.Errorf("%s\nours:   %s\nwant:   %s", s.command, gotOurs, wantOurs)
@@ -61,10 +92,11 @@ func (r row) run(t *testing.T) {
 
 // runBoth runs a command on both sides. If the command is a wait, it waits only once.
 func runBoth(ours, theirs *side, command string) (ourResult, theirResult string) {
-	if len(command) > 5 && command[:5] == "wait " {
-		return ours.execute(command), theirs.execute("wait 0s")
+	theirCommand := command
+	if strings.HasPrefix(command, "wait ") {
+		theirCommand = "wait 0s"
 	}
-	return ours.execute(command), theirs.execute(command)
+	return strings.TrimSpace(ours.execute(command)), strings.TrimSpace(theirs.execute(theirCommand))
 }
 
 func TestDocumentHasAllRows(t *testing.T) {

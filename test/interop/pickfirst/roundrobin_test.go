@@ -37,22 +37,3 @@ func TestRoundRobinWithHealthCheck(t *testing.T) {
 		}
 	})
 }
-
-// If all servers are unhealthy, calls must fail. When they become healthy, calls must succeed.
-func TestRoundRobinWithoutHealthyServers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		backends := startBackends(t, "a", "b")
-		for _, b := range backends {
-			b.health.SetServingStatus("shop", healthpb.HealthCheckResponse_NOT_SERVING)
-		}
-		cc := dial(t, backends, `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": "shop"}}`)
-		callAll(cc, 1)
-		synctest.Wait()
-		wantAnswers(t, cc, "map[:60]")
-		for _, b := range backends {
-			b.health.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
-		}
-		synctest.Wait()
-		wantAnswers(t, cc, "map[a:30 b:30]")
-	})
-}
