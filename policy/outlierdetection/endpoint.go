@@ -82,9 +82,8 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e.Attached.update == p.updates {
 			continue
 		}
-		at, stays := len(list), shared(e.Attached.addresses, given.Addresses)
-		p.bound = p.bound && at < len(p.assigned) && p.assigned[at] == e && stays
-		if !stays {
+		if !shared(e.Attached.addresses, given.Addresses) {
+			p.bound = false
 			p.setAddresses(e, given)
 		}
 		if e.Attached.update == 0 {
@@ -93,7 +92,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		e.Attached.update = p.updates
 		list = append(list, e)
 	}
-	if p.bound = p.bound && len(list) == len(p.assigned); p.bound {
+	if p.bound = p.bound && slices.Equal(list, p.assigned); p.bound {
 		return p.assigned
 	}
 	if len(p.assigned) > len(list)-len(p.added) {
@@ -122,6 +121,7 @@ func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint
 	near = make([]*endpoint, len(endpoints))
 	copy(near, p.assigned[:same])
 	rest := p.assigned[same:]
+	anyKnown := false // whether some of moved may be in the last list; usually, they are all new
 	var unchanged, search inorder.Search
 	for i, given := range endpoints[same:] {
 		if at := unchanged.Find(len(rest), func(i int) bool { return rest[i].Attached.isUnchanged(given.Addresses) }); at >= 0 {
@@ -135,9 +135,11 @@ func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint
 				moved = make(map[key]*endpoint)
 			}
 			moved[k] = nil
+			isProxied := !shared(given.Addresses, hierarchy.Addresses(given))
+			anyKnown = anyKnown || isProxied || p.byAddress == nil || p.ambiguous != nil || p.byAddress[given.Addresses[0].Addr] != nil
 		}
 	}
-	if moved != nil {
+	if anyKnown {
 		for _, e := range p.assigned {
 			if _, ok := moved[e.Attached.key]; ok {
 				moved[e.Attached.key] = e
@@ -147,11 +149,8 @@ func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint
 	return near, moved
 }
 
-// isUnchanged returns true if we know that the endpoint still has these addresses. Comparing the
-// slices isn't enough, because a resolver may change its list in place. So we also check the key.
 func (s *endpointStats) isUnchanged(addresses []resolver.Address) bool {
-	return len(addresses) == 1 && shared(s.addresses, addresses) &&
-		s.key.Is(identity.Address{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName})
+	return hierarchy.IsUnchanged(s.key, s.addresses, addresses)
 }
 
 func shared(a, b []resolver.Address) bool {

@@ -131,7 +131,7 @@ func TestUnchangedListStaysBound(t *testing.T) {
 // A map of all endpoints by their keys is the model of the list.
 func TestListIsLikeAMap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	p, model := &policy{}, map[key]*endpoint{}
+	p, model := &policy{subConns: subConns{unbound: make(map[*subConn]struct{})}}, map[key]*endpoint{}
 	var given []resolver.Endpoint
 	for step := range 3000 {
 		if random.IntN(4) > 0 { // otherwise, the same endpoints in memory
@@ -170,7 +170,36 @@ func TestListIsLikeAMap(t *testing.T) {
 		if len(list) != i {
 			t.Fatalf("step %d: the list has %d endpoints, want %d", step, len(list), i)
 		}
-		p.assigned, model = list, next
+		if model = next; !p.bound {
+			p.bind(list)
+		}
+	}
+}
+
+// An endpoint behind a proxy stays the same if the proxy has another address now, even if it is far
+// from its old place in the list.
+func TestMovedBehindOtherProxyStaysSame(t *testing.T) {
+	p := &policy{subConns: subConns{unbound: make(map[*subConn]struct{})}}
+	update := func(proxy string, names ...string) []*endpoint {
+		state := hierarchy.Seal(resolver.State{Endpoints: endpointsOf(names...)})
+		state.Endpoints = slices.Clone(state.Endpoints)
+		for i, name := range names {
+			if name == "proxied" {
+				state.Endpoints[i] = endpointsOf(proxy)[0]
+			}
+		}
+		list := p.list(hierarchy.Unseal(state).Endpoints)
+		p.bind(list)
+		return list
+	}
+	var others []string
+	for i := range 100 {
+		others = append(others, fmt.Sprint("direct", i))
+	}
+	before := update("proxy:1", append([]string{"proxied"}, others...)...)
+	after := update("proxy:2", append(others, "proxied")...)
+	if after[len(others)] != before[0] {
+		t.Error("the endpoint behind the proxy counts as new")
 	}
 }
 

@@ -29,8 +29,8 @@ type policy struct {
 	titles           map[string]string
 	config           *lbconfig.Priority
 	state            resolver.State
-	childState       resolver.State // resolver state that all children get, without endpoints
-	groups           map[string][]resolver.Endpoint
+	childState       resolver.State // resolver state that all children get
+	stateOf          func(child string) resolver.State
 
 	chosen    string // the child whose state we publish next, or ""
 	published balancer.State
@@ -79,7 +79,7 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	p.beginShares()
 	p.updateTitles()
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
-	p.groups = p.Split(state.Endpoints, func(child string) bool {
+	p.stateOf = p.Split(p.childState, func(child string) bool {
 		_, ok := config.Children[child]
 		return ok
 	})
@@ -142,7 +142,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 }
 
 func (p *policy) describe(name string) shell.PriorityChild {
-	child := shell.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
+	child := shell.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.stateOf(name).Endpoints)}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.stateTimes(name)
 	child.Standby = p.core.Standby(name)

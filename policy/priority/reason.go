@@ -32,7 +32,7 @@ type reason struct {
 }
 
 func (p *policy) reasonOf(child string) reason {
-	r := reason{title: p.title(child), endpoints: len(p.groups[child]), hasError: true}
+	r := reason{title: p.title(child), endpoints: len(p.stateOf(child).Endpoints), hasError: true}
 	r.failingSince, _ = p.stateTimes(child)
 	c := p.children[child]
 	if c == nil {

@@ -27,24 +27,24 @@ type standbyLimit struct {
 }
 
 func (p *policy) updateChild(name string) {
-	endpoints := p.groups[name]
+	state := p.stateOf(name)
 	if p.standby.limited[name] {
-		endpoints = p.standby.choose(endpoints)
+		state.Endpoints = p.standby.choose(state)
 	}
 	labels := stateattr.Labels{Priority: p.title(name), Service: stateattr.ChannelOf(p.state).Services[name]}
-	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), labels))
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(state, labels))
 }
 
 func (p *policy) isLarge(name string) bool {
-	endpoints := p.groups[name]
-	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
+	state := p.stateOf(name)
+	return len(state.Endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, hierarchy.Strip(state).Endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
 // choose takes at least one endpoint from each locality. It only depends on the seed and the
 // addresses, so a small change to the list makes a small difference.
-func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
-	numbers := make(map[int]uint64, len(endpoints))
-	for i, e := range endpoints {
+func (s *standbyLimit) choose(state resolver.State) []resolver.Endpoint {
+	numbers := make(map[int]uint64, len(state.Endpoints))
+	for i, e := range state.Endpoints {
 		for _, a := range hierarchy.Addresses(e) {
 			numbers[i] += maphash.Comparable(s.seed, [2]string{a.Addr, a.ServerName})
 		}
@@ -52,23 +52,20 @@ func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint
 	order := slices.SortedFunc(maps.Keys(numbers), func(a, b int) int {
 		return cmp.Or(cmp.Compare(numbers[a], numbers[b]), cmp.Compare(a, b))
 	})
-	chosen, localities := make(map[int]bool), make(map[string]bool)
+	var chosen, others []int
+	stripped, localities := hierarchy.Strip(state), make(map[string]bool)
 	for _, i := range order {
-		if path := hierarchy.Path(endpoints[i]); len(path) > 0 && !localities[path[0]] {
-			localities[path[0]], chosen[i] = true, true
+		if path := hierarchy.Path(stripped.Endpoints[i]); len(path) > 0 && !localities[path[0]] {
+			localities[path[0]], chosen = true, append(chosen, i)
+		} else {
+			others = append(others, i)
 		}
 	}
-	for _, i := range order {
-		if len(chosen) >= maxStandbyConnections {
-			break
-		}
-		chosen[i] = true
-	}
-	selected := make([]resolver.Endpoint, 0, len(chosen))
-	for i, e := range endpoints {
-		if chosen[i] {
-			selected = append(selected, e)
-		}
+	chosen = append(chosen, others[:min(max(0, maxStandbyConnections-len(chosen)), len(others))]...)
+	slices.Sort(chosen)
+	selected := make([]resolver.Endpoint, len(chosen))
+	for k, i := range chosen {
+		selected[k] = state.Endpoints[i]
 	}
 	return selected
 }
@@ -77,7 +74,7 @@ func (p *policy) limitStandby(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.standby.limited[name] = true
 		shell.Logger.Infof("priority: %s: %s is a standby of %d endpoints: %d of them are connected before they are needed",
-			p.Options.Target.String(), p.title(name), len(p.groups[name]), len(p.standby.choose(p.groups[name])))
+			p.Options.Target.String(), p.title(name), len(p.stateOf(name).Endpoints), len(p.standby.choose(p.stateOf(name))))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
@@ -33,8 +33,7 @@ func equalAttributes(a, b *attributes.Attributes) bool {
 
 // search is a fast way to find the children of unchanged endpoints, because it doesn't need to
 // compute keys. It only works for endpoints with a single address that's in the same slice as in
-// the last update, though the weight may differ. Resolvers may change their list in place, so we
-// check the key as well.
+// the last update, though the weight may differ.
 type search struct {
 	previous []*child
 	inorder.Search
@@ -42,14 +41,9 @@ type search struct {
 }
 
 func (s *search) find(e resolver.Endpoint) *child {
-	if len(e.Addresses) != 1 {
-		return nil
-	}
-	a := &e.Addresses[0]
 	i := s.Find(len(s.previous), func(i int) bool {
-		c := s.previous[i]
-		known := &c.Attached.endpoint
-		return len(known.Addresses) == 1 && &known.Addresses[0] == a && c.Key().Is(core.Address{Addr: a.Addr, ServerName: a.ServerName}) && s.sameAttributes(known.Attributes, e.Attributes)
+		known := &s.previous[i].Attached.endpoint
+		return hierarchy.IsUnchanged(s.previous[i].Key(), known.Addresses, e.Addresses) && s.sameAttributes(known.Attributes, e.Attributes)
 	})
 	if i < 0 {
 		return nil

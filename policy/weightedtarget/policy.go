@@ -21,10 +21,9 @@ type policy struct {
 	*shell.Shell
 	core     core.Core
 	config   *lbconfig.WeightedTarget
-	state    resolver.State
-	groups   map[string][]resolver.Endpoint
-	children map[string]*child // including removed ones that we still retain
-	picker   *weighted.Picker  // nil if no child is READY
+	stateOf  func(child string) resolver.State // only set during an update
+	children map[string]*child                 // including removed ones that we still retain
+	picker   *weighted.Picker                  // nil if no child is READY
 
 	watched   bool
 	scheduled weighted.Scheduled[string] // only used while a debug page is watching
@@ -47,14 +46,13 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.WeightedTarget] {
 }
 
 func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
-	p.config, p.state = config, state
-	p.groups = p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })
+	p.config = config
+	p.stateOf = p.Split(state, func(name string) bool { _, ok := config.Targets[name]; return ok })
 	p.apply(p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention)))
-	p.state, p.groups = resolver.State{}, nil
+	p.stateOf = nil
 }
 
 func (p *policy) apply(actions []core.Action) {
-	labels := stateattr.LabelsOf(p.state)
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
@@ -63,8 +61,10 @@ func (p *policy) apply(actions []core.Action) {
 		case core.Update:
 			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
+			state := p.stateOf(a.Child)
+			labels := stateattr.LabelsOf(state)
 			labels.Locality = a.Child
-			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.WithOnlyEndpoints(p.groups[a.Child], p.state), labels))
+			c.Update(target.ChildPolicy, stateattr.SetLabels(state, labels))
 		case core.Retain:
 			c.StartTimer(retentionTimer, a.After, func() { p.apply(p.core.RetentionEnded(a.Child)) })
 		case core.Return:

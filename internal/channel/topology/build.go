@@ -39,28 +39,22 @@ func (t *Translator) build(to []resolver.Endpoint, l *discovery.Locality, childP
 			serverName = cmp.Or(e.Hostname, serverName)
 		}
 		isSame := func(a resolver.Address, address string) bool { return a.Addr == address && a.ServerName == serverName }
-		var addresses []resolver.Address
+		var endpoint resolver.Endpoint
 		if i := search.Find(len(last.endpoints), func(i int) bool { return slices.EqualFunc(last.endpoints[i].Addresses, e.Addresses, isSame) }); i >= 0 {
-			addresses = last.endpoints[i].Addresses
+			endpoint = last.endpoints[i]
 		} else {
-			addresses = make([]resolver.Address, len(e.Addresses))
-			for i, address := range e.Addresses {
-				addresses[i] = resolver.Address{Addr: address, ServerName: serverName}
+			for _, address := range e.Addresses {
+				endpoint.Addresses = append(endpoint.Addresses, resolver.Address{Addr: address, ServerName: serverName})
 			}
 		}
-		to = append(to, resolver.Endpoint{Addresses: addresses, Attributes: b.attributesOf(weightOf(e), childPath, last)})
+		if w := weightOf(e); weight.FromEndpoint(endpoint).Weight != w {
+			if b.attributes[w] == nil {
+				b.attributes[w] = hierarchy.Set(weight.Set(resolver.Endpoint{}, weight.EndpointInfo{Weight: w}), childPath[0], childPath[1]).Attributes
+			}
+			endpoint.Attributes = b.attributes[w]
+		}
+		to = append(to, endpoint)
 	}
 	b.endpoints = to[before:len(to):len(to)]
 	return to, b
-}
-
-func (b *builtLocality) attributesOf(w uint32, childPath path, last builtLocality) *attributes.Attributes {
-	a := b.attributes[w]
-	if a == nil {
-		if a = last.attributes[w]; a == nil {
-			a = hierarchy.Set(weight.Set(resolver.Endpoint{}, weight.EndpointInfo{Weight: w}), childPath[0], childPath[1]).Attributes
-		}
-		b.attributes[w] = a
-	}
-	return a
 }

@@ -34,8 +34,8 @@ func (n Near) MissingFields(a *discovery.Answer) string {
 	needed := map[string]bool{"hints": n.Prefer == "hints", "zone": n.Prefer == "zone" && n.Place.Zone != "", "region": n.Prefer == "zone" && n.Place.Region != ""}
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
-			hasHints := slices.ContainsFunc(l.Endpoints, func(e discovery.Endpoint) bool { return len(e.ForZones)+len(e.ForNodes) > 0 })
-			if needed["hints"] && hasHints || needed["zone"] && l.Zone != "" || needed["region"] && l.Region != "" {
+			hasHints := func(e discovery.Endpoint) bool { return len(e.ForZones)+len(e.ForNodes) > 0 }
+			if needed["hints"] && slices.ContainsFunc(l.Endpoints, hasHints) || needed["zone"] && l.Zone != "" || needed["region"] && l.Region != "" {
 				return ""
 			}
 		}

@@ -2,6 +2,7 @@ package weightedroundrobin
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -61,12 +62,7 @@ func (c *Core[T]) Publish(now time.Time) State {
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	if children = c.order; n < len(c.order) {
-		children = make([]*Child[T], 0, n)
-		for _, child := range c.order {
-			if child.state == Ready {
-				children = append(children, child)
-			}
-		}
+		children = slices.DeleteFunc(slices.Clone(c.order), func(child *Child[T]) bool { return child.state != Ready })
 	}
 	weights = make([]uint32, len(children))
 	for i, child := range children {
@@ -80,9 +76,7 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 
 func (c *Core[T]) slowStart(now time.Time, children []*Child[T], weights []uint32) {
 	s := c.config.SlowStart
-	for _, child := range children {
-		c.inSlowStart = c.inSlowStart || s.Factor(now.Sub(c.epoch)-child.readySince) < 1
-	}
+	c.inSlowStart = slices.ContainsFunc(children, func(child *Child[T]) bool { return s.Factor(now.Sub(c.epoch)-child.readySince) < 1 })
 	if !c.inSlowStart {
 		return
 	}

@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -55,6 +56,57 @@ child1: 10.0.0.3:80 path=["localityC"] 10.0.0.4:80 path=["localityD"]
 	}
 	if got := Path(endpoints[0]); !slices.Equal(got, []string{"child0", "localityA"}) {
 		t.Errorf("Group modified its input: path is now %q", got)
+	}
+}
+
+// Splitting at several levels and then stripping the paths must give the same as a copy of each
+// endpoint at each level, however the children are mixed.
+func TestSplitIsLikeCopying(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	elements := []string{"a", "b", ""}
+	for range 300 {
+		var endpoints []resolver.Endpoint
+		for i := range random.IntN(20) {
+			e := endpoint(fmt.Sprint(i))
+			if n := random.IntN(5); n < 4 {
+				e = Set(e, elements[random.IntN(3)], elements[random.IntN(3)], elements[random.IntN(3)])
+				e = Set(e, Path(e)[:n]...)
+			}
+			other := e
+			other.Attributes = e.Attributes.WithValue("other", i)
+			endpoints = append(endpoints, e, other)
+		}
+		given := slices.Clone(endpoints)
+		groups, below := Split(resolver.State{Endpoints: endpoints})
+		for _, first := range elements {
+			below.Endpoints = groups[first]
+			inner, bottom := Split(below)
+			for _, second := range elements {
+				var want []resolver.Endpoint
+				for _, e := range given {
+					if p := Path(e); len(p) > 1 && p[0] == first && p[1] == second {
+						want = append(want, Set(e, p[2:]...))
+					}
+				}
+				bottom.Endpoints = inner[second]
+				got, copied := Strip(bottom), Group(Group(given)[first])
+				for _, list := range [][]resolver.Endpoint{got.Endpoints, copied[second]} {
+					if !slices.EqualFunc(list, want, func(a, b resolver.Endpoint) bool {
+						return a.Attributes.Equal(b.Attributes) && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
+					}) {
+						t.Fatalf("%q, %q: %v, want %v", first, second, list, want)
+					}
+				}
+				if again := Strip(got); len(again.Endpoints) > 0 && &again.Endpoints[0] != &got.Endpoints[0] {
+					t.Fatal("elements are removed twice")
+				}
+			}
+		}
+		if !slices.EqualFunc(endpoints, given, func(a, b resolver.Endpoint) bool {
+			return a.Attributes == b.Attributes && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
+		}) {
+			t.Fatal("the given endpoints have changed")
+		}
 	}
 }
 

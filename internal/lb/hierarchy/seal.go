@@ -110,6 +110,14 @@ func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	return endpoint.Addresses
 }
 
+// IsUnchanged returns true if we know that an endpoint with one address still has this address.
+// Comparing the slices isn't enough, because a resolver may change its list in place. So we also
+// check the key.
+func IsUnchanged(key identity.Key, known, given []resolver.Address) bool {
+	return len(known) == 1 && len(given) == 1 && &known[0] == &given[0] &&
+		key.Is(identity.Address{Addr: given[0].Addr, ServerName: given[0].ServerName})
+}
+
 // KeyOf returns the key of an endpoint, or false if it has no addresses. Endpoints behind the same
 // proxy still have different keys.
 func KeyOf(endpoint resolver.Endpoint) (identity.Key, bool) {

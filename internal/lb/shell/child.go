@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
@@ -134,6 +135,7 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		}
 	}
 	if _, isWatchable := latest.lb.(Watchable); !isWatchable && len(state.Addresses) == 0 {
+		state = hierarchy.Strip(state)
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)

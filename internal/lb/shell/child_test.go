@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -82,6 +83,23 @@ func TestReportsReachParentUntilClose(t *testing.T) {
 			t.Errorf("closed %d times and passed on %d re-resolutions, want 1 and 1", a.Closes(), p.resolves)
 		}
 	})
+}
+
+// Only our own policies know that elements of paths are used up without being removed. Others may
+// have our policies as children in turn.
+func TestOtherPoliciesGetStrippedPaths(t *testing.T) {
+	p, b := newParent(), &lbtest.StubBuilder{PolicyName: "x"}
+	e := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a"}}}, "child", "below")
+	groups, below := hierarchy.Split(resolver.State{Endpoints: []resolver.Endpoint{e}})
+	policy := lbconfig.Policy{Builder: b, Config: &lbtest.StubConfig{ID: "x"}}
+	p.serial.Do(func() { p.child.Update(policy, WithOnlyEndpoints(groups["child"], below)) })
+	got := b.Get("x").LastUpdate().ResolverState
+	if path := hierarchy.Path(got.Endpoints[0]); !slices.Equal(path, []string{"below"}) {
+		t.Errorf("the policy got the path %q, want the last element", path)
+	}
+	if groups, _ := hierarchy.Split(got); len(groups["below"]) != 1 || len(got.Addresses) != 1 {
+		t.Errorf("a child of the policy gets %v of %v", groups, got.Addresses)
+	}
 }
 
 func TestReportRacingWithCloseIsDropped(t *testing.T) {

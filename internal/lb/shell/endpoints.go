@@ -8,22 +8,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// Split groups endpoints by the first element of their paths, which names a child, and removes that
-// element. If there are endpoints that don't belong to any known child, we log a warning, unless
-// there already were some in the previous update.
-func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
-	groups := hierarchy.Group(endpoints)
-	unassigned := len(endpoints)
+// Split divides the endpoints of a state among the children, by the first element of each path (see
+// hierarchy.Split). stateOf returns the state that a child gets. If there are endpoints that don't
+// belong to any known child, we log a warning, unless there already were some in the previous update.
+func (s *Shell) Split(state resolver.State, known func(child string) bool) (stateOf func(child string) resolver.State) {
+	groups, below := hierarchy.Split(state)
+	unassigned := len(state.Endpoints)
 	for child, group := range groups {
 		if known(child) {
 			unassigned -= len(group)
 		}
 	}
 	if unassigned > 0 && !s.hadUnassigned {
-		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), unassigned, len(endpoints), firstUnassigned(endpoints, known))
+		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), unassigned, len(state.Endpoints), firstUnassigned(hierarchy.Strip(state).Endpoints, known))
 	}
 	s.hadUnassigned = unassigned > 0
-	return groups
+	return func(child string) resolver.State { return WithOnlyEndpoints(groups[child], below) }
 }
 
 // firstUnassigned copies every path, so it's slow.
