@@ -199,3 +199,21 @@ func (c pickCounter) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	*c.picks++
 	return balancer.PickResult{}, errors.New("refused")
 }
+
+func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.Update(update("p0", "p1"))
+		r.Report("p0", failed)
+		r.Report("p1", ready)
+		r.Take()
+		for range 100 {
+			r.Report("p0", failed)
+			r.Report("p0", connecting)
+		}
+		if got := r.Take(); len(got) > 0 {
+			t.Errorf("policy did %q, want nothing", got)
+		}
+	})
+}
