@@ -98,7 +98,15 @@ func TestRemovedChildServesUntilNextPicker(t *testing.T) {
 				t.Error("closed before the picker without it was published")
 			}
 		})
-		h.update("", "b")
+		leaf.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error {
+			reportStub(a, connectivity.TransientFailure) // is ignored
+			return nil
+		}
+		changed := resolver.State{Endpoints: endpoints("b")}
+		changed.Attributes = changed.Attributes.WithValue("k", "v")
+		if err := h.updateWith("", changed); err != nil {
+			t.Fatal(err)
+		}
 		if !a.IsClosed() {
 			t.Error("not closed")
 		}
