@@ -10,10 +10,8 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -31,34 +29,6 @@ func TestEmptyListIsError(t *testing.T) {
 		}
 		wantState(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver returned none, or none with a path to this policy")
 	}
-}
-
-// A connection fails with a status error. The picker must return a plain error, because a status
-// error would also end wait-for-ready calls.
-func TestFailingPickersReturnPlainErrors(t *testing.T) {
-	cc, p := build(t)
-	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
-	bad := status.Error(codes.PermissionDenied, "no")
-	check := func(what string) {
-		t.Helper()
-		_, err := cc.State().Picker.Pick(balancer.PickInfo{})
-		if _, isStatus := status.FromError(err); err == nil || isStatus {
-			t.Errorf("%s: a pick returns %v, want an error without a status", what, err)
-		}
-	}
-	cc.SubConn("a").Report(connectivity.TransientFailure, bad)
-	check("failed pass")
-	p.ResolverError(bad)
-	check("resolver error")
-	synctest.Test(t, func(t *testing.T) {
-		cc2, p2 := build(t)
-		cc = cc2
-		update(t, p2, stateattr.EnableHealthListener(endpoints("a")))
-		cc.SubConn("a").Report(connectivity.Ready, nil)
-		cc.SubConn("a").ReportHealth(connectivity.TransientFailure, bad)
-		synctest.Wait()
-		check("health")
-	})
 }
 
 // Attributes.Equal panics if an attribute cannot be compared. The policy must recover from this.
