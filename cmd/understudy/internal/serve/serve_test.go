@@ -14,7 +14,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -42,34 +41,6 @@ func requestEndpoints(t *testing.T, stream adsStream, name string) (next func() 
 		r := receive(t, stream)
 		request = &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 		return endpointCounts(t, r)[name]
-	}
-}
-
-func TestEditsArePushed(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "payments.yaml")
-	write(t, path, endpoints("1"))
-	s, l := start(t, Options{Paths: []string{dir}})
-	next := requestEndpoints(t, openStream(t, s, nil), "payments")
-	if got := next(); got != 1 {
-		t.Errorf("%d endpoints at first, want 1", got)
-	}
-	write(t, path, endpoints("1", "2"))
-	if got := next(); got != 2 {
-		t.Errorf("%d endpoints after the edit, want 2", got)
-	}
-	write(t, path, endpoints("1", "2", "70000"))
-	line := l.wait(t, "rejected, its last good content is still served")
-	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
-		t.Errorf("the log says %q, want the place", problem)
-	}
-	if got := endpointCounts(t, fetch(t, s, endpointType, "payments"))["payments"]; got != 2 {
-		t.Errorf("%d endpoints are served after a broken edit, want the last good 2", got)
-	}
-	write(t, path, endpoints("1", "2", "3"))
-	if got := next(); got != 3 {
-		t.Errorf("%d endpoints once it is mended, want 3", got)
 	}
 }
 
@@ -112,42 +83,6 @@ func TestFilesAreAddedAndRemoved(t *testing.T) {
 			t.Errorf("%d resources of type %s for a and b, want that of a alone", n, typeURL)
 		}
 	}
-}
-
-func TestClientsAreLogged(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, path, endpoints("1"))
-	s, l := start(t, Options{Paths: []string{path}})
-	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me", UserAgentName: "test"}})
-	if line := l.wait(t, "client connected"); line["node"] != "me" || line["agent"] != "test" {
-		t.Errorf("connected: %v", line)
-	}
-	if line := l.wait(t, "client request"); line["type"] != "ClusterLoadAssignment" {
-		t.Errorf("asks: %v", line)
-	}
-	r := receive(t, stream)
-	answer := &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"a"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
-	send(t, stream, answer)
-	if line := l.wait(t, "client ACK"); line["version"] != r.GetVersionInfo() {
-		t.Errorf("ACK: %v", line)
-	}
-	write(t, path, endpoints("1", "2"))
-	answer.ResponseNonce = receive(t, stream).GetNonce()
-	answer.ErrorDetail = &status.Status{Message: "I do not like it"}
-	send(t, stream, answer)
-	if line := l.wait(t, "client NACK"); line["reason"] != "I do not like it" || line["level"] != "WARN" {
-		t.Errorf("NACK: %v", line)
-	}
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResourceNames: []string{"s"}})
-	if line := l.wait(t, "client request"); line["type"] != "Secret" {
-		t.Errorf("asks: %v", line)
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	l.wait(t, "client disconnected")
 }
 
 func TestStopEndsStreams(t *testing.T) {
