@@ -59,7 +59,7 @@ count: ## count the lines of code in each package directory; PACKAGES="internal/
 	GOWORK=off go -C test/tools run ./count $(PACKAGES)
 
 .PHONY: bench
-bench: ## benchmark picks, bring-up and updates of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
+bench: ## benchmark picks of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
 	go run ./test/bench/edf
 
 .PHONY: bench-updates
