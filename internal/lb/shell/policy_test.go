@@ -296,23 +296,3 @@ func TestUpdateDropsPreviousErrors(t *testing.T) {
 		}
 	})
 }
-
-// An Instance must pass method calls to its policy.
-func TestInstanceForwardsCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stubs := &lbtest.StubBuilder{PolicyName: "stub"}
-		p := newParent()
-		i := &Instance{}
-		if !i.Build(&p.Shell, stubs, p.child) {
-			t.Fatal("no policy was built")
-		}
-		stub := stubs.Built()[0]
-		i.ResolverError(errors.New("gone"))
-		i.ExitIdle()
-		i.ResetBackoff(time.Second)
-		i.Close()
-		if len(stub.ResolverErrors()) != 1 || stub.ExitIdles() != 1 || stub.Resets() != 1 || stub.Closes() != 1 {
-			t.Errorf("the policy got %d errors, %d ExitIdle calls, %d resets and %d Close calls, want one of each", len(stub.ResolverErrors()), stub.ExitIdles(), stub.Resets(), stub.Closes())
-		}
-	})
-}
