@@ -182,6 +182,7 @@ func TestConnectingInnerPolicyHasNotFailed(t *testing.T) {
 			t.Errorf("state is %v, want CONNECTING", state)
 		}
 		p.report("connecting", connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait() // for the policy above
 		if p.Get("backup") == nil {
 			t.Error("the backup was not created although all of the inner policy has failed")
 		}
