@@ -24,9 +24,7 @@ func kubernetesOptions(t *testing.T, api *kubetest.Server) Options {
 func servedEndpoints(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment
-	if err := fetch(t, s, endpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fetch(t, s, endpointType, "web").GetResources()[0].UnmarshalTo(&c))
 	var lines []string
 	for _, l := range c.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {

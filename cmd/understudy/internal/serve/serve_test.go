@@ -5,9 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,9 +20,7 @@ func endpointCounts(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]i
 	all := make(map[string]int)
 	for _, resource := range r.GetResources() {
 		var c endpointv3.ClusterLoadAssignment
-		if err := resource.UnmarshalTo(&c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, resource.UnmarshalTo(&c))
 		all[c.GetClusterName()] = newStatic(&c).endpointCount()
 	}
 	return all
@@ -108,9 +104,7 @@ func TestStartErrors(t *testing.T) {
 	good := filepath.Join(dir, "good.yaml")
 	write(t, good, endpoints("1"))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	for _, test := range []struct {
 		o    Options
@@ -139,9 +133,7 @@ func TestStartErrors(t *testing.T) {
 		}
 	}
 	s, err := Start(context.Background(), Options{Paths: []string{good}, Listen: ":0", Insecure: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Stop()
 }
 
@@ -150,30 +142,16 @@ func TestStartErrors(t *testing.T) {
 func TestConfigMapSwap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	link := func(from, to string) {
-		t.Helper()
-		if err := os.Symlink(from, filepath.Join(dir, to)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, ports := range [][]string{{"1"}, {"1", "2"}} {
-		version := filepath.Join(dir, "..v"+strconv.Itoa(i))
-		if err := os.Mkdir(version, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(version, "a.yaml"), endpoints(ports...))
-	}
-	link("..v0", "..data")
-	link(filepath.Join("..data", "a.yaml"), "a.yaml")
+	write(t, filepath.Join(makeDir(t, filepath.Join(dir, "..v0")), "a.yaml"), endpoints("1"))
+	write(t, filepath.Join(makeDir(t, filepath.Join(dir, "..v1")), "a.yaml"), endpoints("1", "2"))
+	symlink(t, "..v0", filepath.Join(dir, "..data"))
+	symlink(t, filepath.Join("..data", "a.yaml"), filepath.Join(dir, "a.yaml"))
 	s, _ := start(t, Options{Paths: []string{dir}})
 	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	if got := next(); got != 1 {
 		t.Errorf("%d endpoints at first, want 1", got)
 	}
-	link("..v1", "..new")
-	if err := os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")); err != nil {
-		t.Fatal(err)
-	}
+	symlink(t, "..v1", filepath.Join(dir, "..data"))
 	if got := next(); got != 2 {
 		t.Errorf("%d endpoints after the swap, want 2", got)
 	}
