@@ -104,9 +104,7 @@ func TestRemovedChildServesUntilNextPicker(t *testing.T) {
 		}
 		changed := resolver.State{Endpoints: endpoints("b")}
 		changed.Attributes = changed.Attributes.WithValue("k", "v")
-		if err := h.updateWith("", changed); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", changed)
 		if !a.IsClosed() {
 			t.Error("not closed")
 		}
@@ -164,9 +162,7 @@ func TestUnchangedEndpointIsNotUpdated(t *testing.T) {
 		for i, want := range []string{"a 1, b 1", "a 1, b 1"} {
 			state := stateattr.SetChannel(resolver.State{Endpoints: endpoints("a b")}, &stateattr.Channel{Target: "file:///x"})
 			state = stateattr.SetLabels(state, stateattr.Labels{Priority: fmt.Sprintf("p%d", i)})
-			if err := h.updateWith("", state); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", state)
 			wantUpdates(t, leaf, want)
 		}
 	})

@@ -129,9 +129,7 @@ func TestChildGetsItsCurrentEndpoint(t *testing.T) {
 				list = append(list, e)
 			}
 			attributes := attributes.New("state", state)
-			if err := h.updateWith("", resolver.State{Endpoints: list, Attributes: attributes}); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", resolver.State{Endpoints: list, Attributes: attributes})
 		}
 		for _, step := range []struct {
 			state   string
