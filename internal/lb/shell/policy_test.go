@@ -216,8 +216,9 @@ func TestClosedPolicyLeavesTree(t *testing.T) {
 	})
 }
 
-// A policy without children must fail calls with the resolver's error. A policy with children must
-// pass the error to them instead. ExitIdle must also reach the children.
+// A policy without children must fail calls with the resolver's error, or with that of an update
+// without a configuration. A policy with children must pass the resolver's error to them instead.
+// ExitIdle must also reach the children.
 func TestResolverError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -228,6 +229,10 @@ func TestResolverError(t *testing.T) {
 		synctest.Wait()
 		if got := lbtest.Pick(cc.State()); got != "fail: childless: the resolver failed: gone" {
 			t.Errorf("without children, calls get %q", got)
+		}
+		err := noChildren.UpdateClientConnState(balancer.ClientConnState{})
+		if got := lbtest.Pick(cc.State()); !errors.Is(err, balancer.ErrBadResolverState) || got != "fail: "+err.Error() {
+			t.Errorf("without a configuration, the update returns %v and calls get %q", err, got)
 		}
 		noChildren.Close()
 		top, _, stub, cc := newTower(t, 2)
