@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,35 +76,6 @@ func (l *logRecorder) wait(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// waitForAll waits until all of these messages have been logged, in any order. It discards all
-// lines up to the last of these messages.
-func (l *logRecorder) waitForAll(t *testing.T, msgs ...string) {
-	t.Helper()
-	deadline := time.After(testTimeout)
-	for {
-		l.mu.Lock()
-		found, last := 0, 0
-		for _, msg := range msgs {
-			if i := slices.IndexFunc(l.lines, func(line map[string]any) bool { return line["msg"] == msg }); i >= 0 {
-				found, last = found+1, max(last, i)
-			}
-		}
-		if found == len(msgs) {
-			l.lines = l.lines[last+1:]
-		}
-		lines := l.lines
-		l.mu.Unlock()
-		if found == len(msgs) {
-			return
-		}
-		select {
-		case <-l.added:
-		case <-deadline:
-			t.Fatalf("%q were not all logged within %v; was: %v", msgs, testTimeout, lines)
-		}
-	}
-}
-
 // endpoints returns the content of a file with one locality, whose endpoints are on 127.0.0.1 at
 // the given ports.
 func endpoints(ports ...string) string {
@@ -121,12 +91,8 @@ func endpoints(ports ...string) string {
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	temporary := filepath.Join(filepath.Dir(path), ".new")
-	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(temporary, []byte(text), 0o600))
+	must(t, os.Rename(temporary, path))
 }
 
 func remove(t *testing.T, path string) {
@@ -168,9 +134,7 @@ func start(t *testing.T, o Options) (*Server, *logRecorder) {
 	o.Listen = "127.0.0.1:0"
 	o.responseTimeout = cmp.Or(o.responseTimeout, oneHour) // on a slow machine, the streams of a test must not time out
 	s, err := Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Stop)
 	return s, l
 }
@@ -183,34 +147,26 @@ func openStream(t *testing.T, s *Server, creds credentials.TransportCredentials)
 		creds = insecure.NewCredentials()
 	}
 	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(creds))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(func() {
 		cancel()
 		conn.Close()
 	})
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return stream
 }
 
 func send(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryRequest) {
 	t.Helper()
-	if err := stream.Send(r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stream.Send(r))
 }
 
 func receive(t *testing.T, stream adsStream) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	r, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
