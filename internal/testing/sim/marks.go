@@ -158,7 +158,7 @@ func (w *World) markLine(text string) {
 }
 
 func (w *World) markSecondServer() {
-	if open := w.network.OpenTo(secondAddress); open > 0 {
+	if _, open := w.network.Dials(secondAddress); open > 0 {
 		w.mark(markSecondServer)
 	}
 }

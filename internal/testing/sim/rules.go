@@ -278,7 +278,7 @@ func (w *World) checkConnections() {
 				}
 			}
 		}
-		if open := w.network.OpenTo(address); open > times && w.knownTruth != nil {
+		if _, open := w.network.Dials(address); open > times && w.knownTruth != nil {
 			w.Log.Break(ruleEnd, "%d connections to %s, which occurs %d times in the update", open, address, times)
 		}
 	}
