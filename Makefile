@@ -87,6 +87,25 @@ worlds: ## run the model of overload in all worlds, with three seeds and rescale
 league: ## compare eight clients, ours and others, under twenty faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing
 	GOWORK=off go -C test/peers run . $(if $(CONTINUE),-continue)
 
+.PHONY: fleet
+fleet: ## simulate how the first calls of a fleet of clients are distributed, and write docs/fleet
+	go run ./test/bench/fleet
+
+.PHONY: fleet-tiers
+fleet-tiers: ## record a fleet of CLIENTS (4000) that loses a priority, in the simulator (a few minutes)
+	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/test/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
+	go run ./test/bench/fleet
+
+.PHONY: goodput
+goodput: ## record what ours, round_robin and pick_first answer of rising loads, and draw docs/fleet/goodput.svg (four minutes)
+	go test ./internal/testing/overload -run TestGoodput -count=1 -timeout 0 -goodput $(CURDIR)/test/bench/fleet/goodput.csv
+	go run ./test/bench/fleet
+
+.PHONY: tail
+tail: ## record how long calls take with each endpoint policy when a backend is slow, and write docs/fleet/tail.md (half an hour)
+	go test ./internal/testing/overload -run 'TestTail$$' -count=1 -timeout 0 -tail $(CURDIR)/test/bench/fleet/tail.csv
+	go run ./test/bench/fleet
+
 .PHONY: attack
 attack: ## attack understudy serve in each way for a minute, and time a normal client meanwhile (ten minutes)
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/orca"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
@@ -36,6 +37,7 @@ type backend struct {
 	priority, index int
 	start           time.Time
 	workers         chan struct{}
+	load            load
 }
 
 func (b *backend) Watch(r *healthpb.HealthCheckRequest, s healthpb.Health_WatchServer) error {
@@ -80,8 +82,11 @@ func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*h
 	if factor, fewer := b.fault(rehearse.Fewer); fewer {
 		service = time.Duration(float64(service) / factor)
 	}
+	b.load.change(1)
 	time.Sleep(service)
+	b.load.change(-1)
 	<-b.workers
+	b.load.report(orca.CallMetricsRecorderFromContext(ctx), b.server.Workers)
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
 }
 
@@ -92,7 +97,7 @@ func serveWorld(w World, start time.Time) (listeners map[string]*bufconn.Listene
 		for i, s := range list {
 			l := bufconn.Listen(1 << 13)
 			listeners[addressOf(p, i)] = l
-			server := grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
+			server := grpc.NewServer(orca.CallMetricsServerOption(nil), understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
 			b := &backend{health: health.NewServer(), world: w, server: s, priority: p, index: i, start: start, workers: make(chan struct{}, s.Workers)}
 			healthpb.RegisterHealthServer(server, b)
 			go server.Serve(l)

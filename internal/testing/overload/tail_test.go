@@ -1,18 +1,52 @@
 package overload
 
 import (
+	"flag"
 	"fmt"
+	"math"
 	"net"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/balancer/leastrequest"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
+	_ "google.golang.org/grpc/balancer/weightedroundrobin"
+	"google.golang.org/grpc/orca"
 )
+
+var tailFile = flag.String("tail", "", "record the latencies of endpoint policies in this file")
+
+// load is what a backend reports of itself (gRFC A58): means that fade within five seconds.
+type load struct {
+	mu         sync.Mutex
+	at         time.Time
+	busy       int
+	used, rate float64 // workers, and calls in a second
+}
+
+func (l *load) change(busy int) {
+	const fades = 5
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := math.Exp(-time.Since(l.at).Seconds() / fades)
+	l.at = time.Now()
+	l.used = kept*l.used + (1-kept)*float64(l.busy)
+	l.rate *= kept
+	if l.busy += busy; busy < 0 {
+		l.rate += 1. / fades
+	}
+}
+
+func (l *load) report(to orca.CallMetricsRecorder, workers int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to.SetApplicationUtilization(l.used / float64(workers))
+	to.SetQPS(l.rate)
+}
 
 // tailWorld has two priorities of ten backends. The calls of one of the ten take ten times as long,
 // those of the others differ by up to 20 %. The load is 60 % of what a priority can do.
@@ -26,21 +60,6 @@ func tailWorld(deadline, from time.Duration, calls float64) World {
 	w.Load = 0.6 * w.capacity() / 2
 	w.Length = from + seconds(calls/w.Load)
 	return filled(w)
-}
-
-// stock returns a client of gRPC-Go with the servers of all priorities in one list.
-func stock(policy string) dialer {
-	return func(w World, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-		r := manual.NewBuilderWithScheme("all")
-		var state resolver.State
-		for p, servers := range w.Priorities {
-			for i := range servers {
-				state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: addressOf(p, i)}}})
-			}
-		}
-		r.InitialState(state)
-		return grpc.NewClient("all:///", append(opts, grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [{%q: {}}]}`, policy)))...)
-	}
 }
 
 // alone returns a client of gRPC-Go with the servers of the first priority.
@@ -86,5 +105,44 @@ func TestLeastRequestTail(t *testing.T) {
 	t.Logf("p99 %v through us and %v alone; %d and %d of %d fail", us.percentile(99), grpc.percentile(99), us.failed, grpc.failed, len(us.took))
 	if us.percentile(99) > grpc.percentile(99)/2 || us.failed > grpc.failed/2 {
 		t.Error("through us, least_request is not clearly better than alone")
+	}
+}
+
+// TestTail records the latencies of endpoint policies, as make tail publishes them. Without -tail,
+// it does nothing.
+func TestTail(t *testing.T) {
+	if *tailFile == "" {
+		return
+	}
+	percentiles := []float64{50, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9}
+	var b strings.Builder
+	b.WriteString("deadline,policy,seed,calls,failed,slow,elsewhere")
+	for _, p := range percentiles {
+		fmt.Fprintf(&b, ",p%v", p)
+	}
+	b.WriteString("\n")
+	for _, deadline := range []time.Duration{time.Second, 3 * time.Second} {
+		for _, row := range []struct {
+			name string
+			dial dialer
+		}{
+			{"weights", through("weighted_round_robin")},
+			{"least_request", through("least_request_experimental")},
+			{"load reports", through("weighted_round_robin{}")},
+			{"least_request alone", alone("least_request_experimental")},
+			{"round_robin alone", alone("round_robin")},
+		} {
+			for seed := range uint64(3) {
+				of := playTail(t, tailWorld(deadline, 30*time.Second, 102_000), seed+1, row.dial)
+				fmt.Fprintf(&b, "%v,%s,%d,%d,%d,%d,%d", deadline, row.name, seed+1, len(of.took), of.failed, of.slow, of.elsewhere)
+				for _, p := range percentiles {
+					fmt.Fprintf(&b, ",%.1f", of.percentile(p).Seconds()*1000)
+				}
+				b.WriteString("\n")
+			}
+		}
+	}
+	if err := os.WriteFile(*tailFile, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
