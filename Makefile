@@ -139,7 +139,7 @@ licences: ## list the licences of all dependencies again
 	GOWORK=off go -C test/tools run ./licences
 
 .PHONY: packages
-packages: ## draw docs/packages.svg again: the groups of packages, and which imports which
+packages: ## draw the picture in CONTRIBUTING.md again: the groups of packages, and which imports which
 	GOWORK=off go -C test/tools run ./packages
 
 .PHONY: image
