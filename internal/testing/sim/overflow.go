@@ -130,7 +130,6 @@ func isShed(err error) bool {
 
 func (w *World) checkShed() {
 	// The caller holds the lock.
-	w.mark(markShed)
 	for i := range w.knownTruth {
 		if w.takesAll(i) || !w.settings.overflow {
 			w.Log.Break(ruleShed, "a call was refused, although p%d is READY and works", i)

@@ -20,7 +20,6 @@ type Config struct {
 	PickFirst bool
 	Pair      string // two faults such as "kill+hang"; "" for any faults
 	Load      bool   // the simulation ends with a load; otherwise, some do
-	Marks     *Marks // counts the marks that the simulation reaches; may be nil
 }
 
 // Run runs a simulation, and returns its log and the counts of its calls. It must be called in a
@@ -50,9 +49,6 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w.end()
 	w.calls.Failovers += int(w.channel.failovers.Load())
 	w.Log.Event("%v", w.calls)
-	if config.Marks != nil {
-		config.Marks.add(w.marked.all())
-	}
 	return w.Log, w.calls, nil
 }
 
@@ -124,7 +120,6 @@ func (w *World) watch(done <-chan struct{}) {
 		case <-ticker.C:
 			w.currentChannel().check()
 			w.checkUpdate()
-			w.markSecondServer()
 		}
 	}
 }

@@ -63,7 +63,7 @@ func live(t *testing.T, seed uint64, pair string) bool {
 		})
 		defer hung.Stop()
 		synctest.Test(t, func(t *testing.T) {
-			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair, Load: *loadOnly, Marks: &marks})
+			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair, Load: *loadOnly})
 			if err != nil {
 				t.Fatal(err)
 			}

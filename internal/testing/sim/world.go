@@ -121,8 +121,6 @@ type World struct {
 	load                 *load  // nil before the load begins
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
-	marked               marked // the marks that the simulation has reached
-	dialFailedAt         map[string]time.Time
 }
 
 // Calls counts the results of calls, the failovers, and the checks.
@@ -146,15 +144,14 @@ func (c Config) rand(seed uint64) *rand.Rand {
 
 func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
-		Log:          newLog(),
-		rand:         config.rand(seed),
-		callEach:     config.CallEach,
-		backends:     make(map[string]*Backend),
-		conditions:   make(map[string]*condition),
-		removedAt:    make(map[string]time.Time),
-		everKnown:    make(map[string]bool),
-		dialFailedAt: make(map[string]time.Time),
-		goroutines:   len(goroutines()),
+		Log:        newLog(),
+		rand:       config.rand(seed),
+		callEach:   config.CallEach,
+		backends:   make(map[string]*Backend),
+		conditions: make(map[string]*condition),
+		removedAt:  make(map[string]time.Time),
+		everKnown:  make(map[string]bool),
+		goroutines: len(goroutines()),
 	}
 	currentWorld.Store(w)
 	w.network = NewNetwork(w.Log.Event)
@@ -242,7 +239,7 @@ func (w *World) dial() error {
 	cc, err := grpc.NewClient(w.target,
 		grpc.WithResolvers(observed...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(w.dialBackend),
+		grpc.WithContextDialer(w.network.Dial),
 		grpc.WithStatsHandler(observer),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
