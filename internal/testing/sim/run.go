@@ -14,9 +14,8 @@ import (
 type Config struct {
 	Length    time.Duration // simulated time
 	EventEach time.Duration // the average time between two events, without the quiet periods
-	CallEach  time.Duration
-	Kind      string // the kind of source; "" for a random one
-	Dir       string // the directory for the files of sources
+	Kind      string        // the kind of source; "" for a random one
+	Dir       string        // the directory for the files of sources
 	PickFirst bool
 	Pair      string // two faults such as "kill+hang"; "" for any faults
 	Load      bool   // the simulation ends with a load; otherwise, some do
@@ -35,7 +34,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 		w.pair.running, w.pair.done = &calls, done
 		calls.Go(func() { w.pairTraffic(seed) })
 	} else {
-		calls.Go(func() { w.traffic(config.CallEach, done, &calls) })
+		calls.Go(func() { w.traffic(done, &calls) })
 	}
 	calls.Go(func() { w.watch(done) })
 	if w.pair != nil {
@@ -97,8 +96,8 @@ func (w *World) checkWhenQuiet() {
 	w.channel.setSettled(certain)
 }
 
-func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.WaitGroup) {
-	ticker := time.NewTicker(each)
+func (w *World) traffic(done <-chan struct{}, calls *sync.WaitGroup) {
+	ticker := time.NewTicker(w.callEach)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		select {

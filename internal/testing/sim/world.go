@@ -146,7 +146,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
 		Log:        newLog(),
 		rand:       config.rand(seed),
-		callEach:   config.CallEach,
+		callEach:   time.Second,
 		backends:   make(map[string]*Backend),
 		conditions: make(map[string]*condition),
 		removedAt:  make(map[string]time.Time),
