@@ -257,12 +257,6 @@ func (w *World) dial() error {
 	return nil
 }
 
-func (w *World) isOpen(c *channel) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.channel == c && w.cc != nil
-}
-
 func (w *World) currentChannel() *channel {
 	w.mu.Lock()
 	defer w.mu.Unlock()
