@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/pings"
 )
 
-// NewClient returns a channel to target. It calls grpc.NewClient with the dial options for opts and
-// with dialOptions, which must contain the transport credentials.
+// NewClient returns a channel to target. It calls grpc.NewClient with the dial options for opts,
+// followed by dialOptions, which must include the transport credentials.
 //
 //	failover:///us-east.example.com:443,eu-west.example.com:443
 //	us-east.example.com:443,eu-west.example.com:443    (the same)
@@ -25,14 +25,16 @@ import (
 //	eds://xds.example.com:18000/payments
 //	srv:///payments.example.com
 //
-// It returns an error for mistakes that waiting cannot fix: an invalid target, parameter, option
-// or service config, or an eds target without a management server. A file, bootstrap or server
-// that cannot be read yet is not an error: calls wait, or fail with the reason.
+// NewClient returns an error if there's a mistake that won't go away by waiting: an invalid target,
+// parameter, option or service config, or an eds target without a management server. If a file,
+// bootstrap or server can't be read yet, that isn't an error. Calls then wait, or fail with the
+// reason.
 //
-// dialOptions override the same settings in opts: grpc.WithKeepaliveParams overrides Keepalive,
-// grpc.WithConnectParams overrides MaxConnectBackoff, and a resolver in grpc.WithResolvers
-// overrides the one of the same scheme. grpc.WithDefaultServiceConfig has no effect, because
-// gRPC ignores it when a resolver sends a service config: use Options.ServiceConfig.
+// Settings in dialOptions take precedence over the same settings in opts: grpc.WithKeepaliveParams
+// overrides Keepalive, grpc.WithConnectParams overrides MaxConnectBackoff, and a resolver in
+// grpc.WithResolvers overrides ours for the same scheme. Note that grpc.WithDefaultServiceConfig
+// has no effect, since gRPC ignores it when a resolver sends a service config. Use
+// Options.ServiceConfig instead.
 func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*grpc.ClientConn, error) {
 	url, err := check(target, opts, false)
 	if err != nil {
@@ -41,25 +43,26 @@ func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*gr
 	return grpc.NewClient(url, slices.Concat(opts.overridable(), dialOptions, opts.resolvers())...)
 }
 
-// Validate checks a target and options without a network. It returns the errors of NewClient and
-// errors in files, with line and column. Use it in CI or at startup.
+// Validate checks a target and options without using the network, e.g. in CI or at startup. It
+// returns the same errors as NewClient. It also reads files and returns the errors in them, with
+// line and column.
 func Validate(target string, opts Options) error {
 	_, err := check(target, opts, true)
 	return err
 }
 
-// DialOptions returns the dial options for a program that calls grpc.NewClient itself. Put them
-// first, so that the program's own keepalive overrides that of o. If o is invalid, calls on the
+// DialOptions returns the dial options for programs that call grpc.NewClient themselves. Put them
+// first, so that the program's own keepalive overrides the one in o. If o is invalid, calls on the
 // channel fail with the reason.
 func (o Options) DialOptions() []grpc.DialOption {
 	return append(o.overridable(), o.resolvers()...)
 }
 
-// ServerKeepalive returns the enforcement policy that servers need to accept the keepalive pings of
-// clients with these options. A server without it closes their connections.
+// ServerKeepalive returns the enforcement policy that servers need to accept keepalive pings from
+// clients with these options. Servers without it will close those clients' connections.
 func (o Options) ServerKeepalive() grpc.ServerOption {
 	return grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime:             o.Keepalive.Time / 2, // a ping may arrive early, after one that was delayed
+		MinTime:             o.Keepalive.Time / 2, // a ping can seem early if the one before it was delayed
 		PermitWithoutStream: o.Keepalive.PermitWithoutStream,
 	})
 }
@@ -122,12 +125,12 @@ func (o Options) check() error {
 	return options.Check(o, options.ByField)
 }
 
-// check returns the target as a URL that gRPC accepts. With read, it also reads the files that the
+// check returns the target as a URL that gRPC accepts. If read is set, we also read files that the
 // target names.
 func check(target string, opts Options, read bool) (string, error) {
 	url, err := accept.Accept(options.Builders(opts.program()), target, read)
 	if err == nil {
-		config, _ := serviceconfig.Make(opts.serviceConfig()) // an error is that of every builder's check
+		config, _ := serviceconfig.Make(opts.serviceConfig()) // Accept has already returned any error
 		err = serviceconfig.Check(config)
 	}
 	if err != nil {

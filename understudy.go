@@ -1,5 +1,5 @@
-// Package understudy gives gRPC clients failover and weighted load balancing,
-// without a service mesh:
+// Package understudy gives gRPC clients failover and weighted load balancing, without a service
+// mesh:
 //
 //	options := understudy.Recommended()
 //	cc, err := understudy.NewClient("us-east.example.com:443,eu-west.example.com:443", options, …)
@@ -7,9 +7,9 @@
 //	cc, err := understudy.NewClient("eds://xds.example.com:18000/payments", options, …)
 //	cc, err := understudy.NewClient("srv:///payments.example.com", options, …)
 //
-// Importing the package registers its policies and resolvers under their own names. It starts
-// no goroutine and no listener. The packages below discovery document the targets; each policy
-// has a package of its own.
+// Importing the package registers its policies and resolvers under their own names. It doesn't
+// start any goroutines or listeners. Targets are documented in the packages below discovery, and
+// each policy has its own package.
 package understudy
 
 import (

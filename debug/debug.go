@@ -2,14 +2,15 @@
 //
 //	http.Handle("/debug/understudy/", debug.Handler())
 //
-// For each channel, the page shows the priority in use and why no higher priority is used; the
-// state, traffic share and recent calls of each endpoint; the state of the channel's sources; and
-// recent events. The page refreshes itself and works without JavaScript. With ?format=json it
-// returns the same data as JSON. docs/debug.md describes both formats and their cost.
+// For each channel, you can see which priority is in use and why no higher one is; the state, share
+// and recent calls of each endpoint; the state of the channel's sources; and recent events. The
+// page refreshes itself, though it doesn't need JavaScript. Add ?format=json to get the same data
+// as JSON. docs/debug.md describes both formats and what they cost.
 //
-// Importing the package enables collection for channels created afterwards. The package opens no
-// listener and registers nothing on http.DefaultServeMux. The page reveals host names, so restrict
-// access to it as you would for net/http/pprof. On a loopback listener, wrap it in LoopbackOnly.
+// Data is only collected for channels that are created after this package has been imported. The
+// package doesn't open a listener, nor does it register anything on http.DefaultServeMux. Since the
+// page reveals host names, restrict access to it as you would for net/http/pprof. If your listener
+// is on a loopback address, wrap the handler in LoopbackOnly.
 package debug
 
 import (
@@ -21,6 +22,5 @@ import (
 
 func init() { live.Enable() }
 
-// Handler returns the handler of the page. It may be mounted at any path, because its links are
-// relative.
+// Handler returns the handler of the page. All links are relative, so you can mount it at any path.
 func Handler() http.Handler { return page.Handler() }

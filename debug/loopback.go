@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// LoopbackOnly returns a handler for a listener on a loopback address. It serves requests whose
-// Host header is localhost or a loopback address, with any port. It rejects other requests with 403
-// (Forbidden), to prevent DNS rebinding: a web site can resolve its own name to a loopback address,
-// and then read the page with a visitor's browser.
+// LoopbackOnly wraps a handler that listens on a loopback address. Requests whose Host header is
+// localhost or a loopback address, with any port, are passed on to next. All others are rejected
+// with 403 (Forbidden). This prevents DNS rebinding, where a web site resolves its own name to a
+// loopback address so that it can read the page with a visitor's browser.
 //
-// The handler makes no other checks. In particular, it accepts requests that a proxy on this
-// machine forwards with such a Host header.
+// There are no other checks. In particular, a proxy on this machine can still forward requests with
+// such a Host header.
 func LoopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {

@@ -127,22 +127,6 @@ func TestCallErrorsIncludeTrying(t *testing.T) {
 	})
 }
 
-func TestMistakeInError(t *testing.T) {
-	s, cc := &fakeSource{}, &channel{}
-	r := build(t, newSourceBuilder(s), cc)
-	defer r.Close()
-	s.Fail(fmt.Errorf("registry: %w", discovery.Mistake(errors.New("no service shop"))))
-	if got, want := cc.take(), "error x: registry: no service shop (a mistake to correct: waiting will not help)"; got != want {
-		t.Errorf("channel saw %q, want %q", got, want)
-	}
-	if err := s.sendAddresses("10.0.0.1:1"); err != nil || !strings.HasPrefix(cc.take(), "state ") {
-		t.Errorf("a later answer is refused: %v", err)
-	}
-	if discovery.Mistake(nil) != nil {
-		t.Error("nil became an error")
-	}
-}
-
 type refusedError struct{ error }
 
 func (refusedError) Refused() bool { return true }

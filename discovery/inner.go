@@ -8,9 +8,9 @@ import (
 
 // FromResolver returns a source that wraps the resolver that builder builds for target. The
 // resolver's endpoints form one priority, and a failed connection to one of them triggers a
-// re-resolution. Pass the ClientConn and BuildOptions of Target as cc and opts, with any changes
-// for this resolver. Service configs of the resolver are disabled. If Build fails, Start returns
-// the error; Check cannot predict it.
+// re-resolution. For cc and opts, pass the ClientConn and BuildOptions of Target, with any changes
+// that this resolver needs. The resolver's service configs are disabled. If Build fails, Start
+// returns the error, since Check has no way to predict it.
 func FromResolver(builder resolver.Builder, target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) Source {
 	opts.DisableServiceConfig = true
 	return resolverSource{builder, target, cc, opts}

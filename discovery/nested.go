@@ -12,16 +12,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Mechanisms returns the discovery mechanisms of inner, a target nested in t, such as an entry of a
-// failover target. The builder must come from Register or from a source of this module. If it is
-// nil, Mechanisms uses the builder registered for inner's scheme. The options of t also apply to
-// inner, except those of policies, which apply to the whole target. Each mechanism has its own
+// Mechanisms returns the discovery mechanisms of inner, which is a target nested in t, e.g. an
+// entry of a failover target. The builder must come from Register or from a source of this module.
+// If it's nil, we use the builder registered for inner's scheme. The options of t also apply to
+// inner, except for those of policies, which apply to the whole target. Each mechanism has its own
 // authority, regardless of t's.
 func (t *Target) Mechanisms(builder resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
-	if builder == nil {
-		builder = resolver.Get(inner.URL.Scheme)
-	}
-	registered, ok := builder.(interface{ Reader() any })
+	registered, ok := cmp.Or(builder, resolver.Get(inner.URL.Scheme)).(interface{ Reader() any })
 	if !ok {
 		return nil, fmt.Errorf("no source is registered for scheme %s", printable.Quote(inner.URL.Scheme))
 	}

@@ -8,10 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/resolver"
-
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
@@ -57,22 +54,25 @@ func TestPoll(t *testing.T) {
 	})
 }
 
+// Without an interval, a source must be polled only after a failed connection.
 func TestPollWithoutInterval(t *testing.T) {
-	fetch := func(context.Context) (discovery.Answer, error) {
-		t.Error("the source was polled")
-		return discovery.Answer{}, nil
-	}
-	for _, interval := range []time.Duration{0, -time.Second} {
-		b := newSourceBuilder(discovery.Poll(interval, fetch))
-		for _, err := range []error{b.Check(target("x:///y"), false), buildError(b)} {
-			if want := fmt.Sprintf("x: the poll interval is %v, want more than 0", interval); fmt.Sprint(err) != want {
-				t.Errorf("error %v, want %s", err, want)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		polls := 0
+		started, err := discovery.Poll(0, func(context.Context) (discovery.Answer, error) {
+			polls++
+			return discovery.Answer{}, nil
+		}).Start(new(discovery.Receiver))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-func buildError(b options.Builder) error {
-	_, err := b.Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
-	return err
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		before := polls
+		started.ResolveNow()
+		synctest.Wait()
+		if before != 1 || polls != 2 {
+			t.Errorf("polled %d times, and %d times after a failed connection, want once and twice", before, polls)
+		}
+		started.Close()
+	})
 }

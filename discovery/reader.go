@@ -14,16 +14,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Parser parses a target and returns its discovery mechanisms in priority order: all priorities of
-// the first mechanism come before those of the second, and so on. It must not start anything,
-// because it is also called to determine the authority. It may be called from several goroutines.
-// Its errors need not contain the scheme, because the builder adds it as a prefix.
+// Parser parses a target and returns its discovery mechanisms in priority order, i.e. all
+// priorities of the first mechanism come before those of the second, and so on. It must not start
+// anything, because we also call it to determine the authority. It may be called from several
+// goroutines. The scheme doesn't have to be in its errors, since the builder adds it as a prefix.
 type Parser = func(*Target) ([]Mechanism, error)
 
 // Register registers a source for understudy.NewClient and, like resolver.Register, for all
-// channels of the process. parse parses the targets of the scheme. Register replaces an earlier
-// registration of the scheme. Call it only in an init function, because gRPC's registry is not
-// locked. The program must also import package understudy, which contains the policies.
+// channels of the process. parse parses the targets of the scheme. If the scheme has been
+// registered before, Register replaces it. Only call it in an init function, because gRPC's
+// registry isn't locked. The program must also import package understudy, which has the policies.
 func Register(scheme string, parse Parser) {
 	options.Register(scheme, parse)
 	r := &reader{scheme: scheme, parse: parse}
@@ -64,7 +64,7 @@ func (r *reader) Reader() any { return r }
 
 // OverrideAuthority returns the authority of a channel to target. A parameter of the target takes
 // precedence over the program's option, which takes precedence over the first mechanism's
-// authority. If the target is invalid, the result does not matter, because no channel is created.
+// authority. If the target is invalid, the result doesn't matter, because no channel is created.
 func (r *reader) OverrideAuthority(target resolver.Target) string {
 	t, mechanisms, err := r.readChannelTarget(Target{Target: target, Channel: target})
 	switch {
@@ -79,7 +79,7 @@ func (r *reader) OverrideAuthority(target resolver.Target) string {
 }
 
 // Check returns an error if the target is invalid. Errors in the fields of the service config, and
-// errors that only a server can find, are reported by calls on a channel instead.
+// errors that only a server can find, only show up in calls on a channel.
 func (r *reader) Check(target resolver.Target, read bool) error {
 	_, mechanisms, err := r.readChannelTarget(Target{Target: target, Channel: target})
 	if err == nil {
@@ -94,7 +94,7 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 }
 
 // Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
-// options without effect. If the user has set an authority, it is already applied to the
+// options that have no effect. If the user has set an authority, it's already applied to the
 // mechanisms.
 func (r *reader) Read(target Target) (mechanisms []Mechanism, given options.ChannelOptions, notes []string, err error) {
 	t, mechanisms, err := r.readChannelTarget(target)
@@ -134,8 +134,8 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	return &t, mechanisms, err
 }
 
-// Prefixed adds the scheme to err as a prefix, and removes the target's secrets. The result does
-// not wrap err, because gRPC would fail wait-for-ready calls if err contained a status.
+// Prefixed adds the scheme to err as a prefix and removes the target's secrets. It doesn't wrap
+// err, because gRPC would fail wait-for-ready calls if there were a status in it.
 func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil

@@ -10,18 +10,18 @@ import (
 
 // Refresh configures how often a source looks up names and when it removes an address.
 type Refresh struct {
-	// Every is the time between an answer and the next lookup, randomized by 10% so that the
-	// clients of a fleet do not all look up names at the same time. The minimum is 1 s. If Every is
-	// 0, lookups happen only when a connection fails.
+	// Every is the time between an answer and the next lookup. It's randomized by 10% so that the
+	// clients of a fleet don't all look up names at the same time. The minimum is 1 s. If it's 0,
+	// names are only looked up when a connection fails.
 	Every time.Duration
-	// RemoveAfter is the number of consecutive answers that must lack an address before the address
-	// is removed, at least 1. It is ignored if Every is 0, because there may be no second answer.
+	// RemoveAfter is how many answers in a row have to be missing an address before it's removed,
+	// at least 1. It's ignored if Every is 0, because there may be no second answer.
 	RemoveAfter int
 }
 
-// Refresh returns the values of the target's parameters "refresh" and "removeAfter". A value that
-// the target does not set comes from the program's options, or else from defaults. The method is
-// for sources that look up names. The target is invalid if a value is.
+// Refresh returns the values of the target's parameters "refresh" and "removeAfter". If the target
+// doesn't set one of them, its value comes from the program's options, or else from defaults. This
+// is for sources that look up names. If a value is invalid, so is the target.
 func (t *Target) Refresh(defaults Refresh) Refresh {
 	for _, name := range options.Names(options.LookedUpName) {
 		if text := t.Parameter(name); text != "" {
@@ -40,10 +40,10 @@ func (t *Target) Refresh(defaults Refresh) Refresh {
 	return r
 }
 
-// LookUp calls lookUp, and then again one interval after each answer, or earlier if the channel calls
-// ResolveNow: then 30 s after the answer, as gRPC's DNS resolver does. After an error, or an answer
-// that the channel rejects, it is called with gRPC's backoff if that is shorter than the interval.
-// The context is cancelled when the channel no longer needs the source.
+// LookUp calls lookUp, and then again one interval after each answer. If the channel calls
+// ResolveNow, that can be earlier, but not less than 30 s after the answer, as in gRPC's DNS
+// resolver. After an error, or an answer that the channel rejects, we use gRPC's backoff if it's
+// shorter than the interval. The context is canceled when the channel no longer needs the source.
 func (r Refresh) LookUp(to *Receiver, lookUp func(context.Context) (Answer, error)) Started {
 	lookups := xnet.NewLookups(r.Every)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,3 +60,21 @@ func (r Refresh) LookUp(to *Receiver, lookUp func(context.Context) (Answer, erro
 	})
 	return Started{Close: cancel, ResolveNow: lookups.Request}
 }
+
+// Poll returns a source that calls fetch at once and then as Refresh.LookUp does, with the given
+// interval between an answer and the next call. Calls of fetch do not overlap unless the source is
+// started more than once. If fetch returns an error, or an answer that the channel rejects, the last
+// good answer stays in use. When the channel no longer needs the source, the context is cancelled;
+// fetch must then return, and its result is ignored.
+func Poll(interval time.Duration, fetch func(context.Context) (Answer, error)) Source {
+	return poller{Refresh{Every: interval}, fetch}
+}
+
+type poller struct {
+	Refresh
+	fetch func(context.Context) (Answer, error)
+}
+
+func (p poller) Start(r *Receiver) (Started, error) { return p.LookUp(r, p.fetch), nil }
+
+func (poller) Check(bool) error { return nil }

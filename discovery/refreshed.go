@@ -2,10 +2,8 @@ package discovery
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
-	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
 
@@ -13,10 +11,10 @@ import (
 )
 
 // Refreshed returns a source that starts s for each lookup, and closes it after its first answer or
-// failure. gRPC's DNS resolver looks up its name at once when it is built. Refresh.LookUp
-// says when lookups happen. If an address is missing from an answer,
-// it is kept until r.RemoveAfter consecutive answers lack it. The answers of s must set Resolved, as
-// a FromResolver source does. If r.Every is 0, Refreshed returns s.
+// failure. This works for gRPC's DNS resolver, which looks up its name as soon as it's built. See
+// Refresh.LookUp for when lookups happen. If an address is missing from an answer, we keep it until
+// r.RemoveAfter answers in a row are missing it. The answers of s must set Resolved, as those of
+// FromResolver do. If r.Every is 0, Refreshed returns s.
 func Refreshed(s Source, r Refresh) Source {
 	if r.Every == 0 {
 		return s
@@ -35,40 +33,29 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 		a, err := s.lookUp(ctx, r)
 		hasNoAddress := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
 		if found := slices.DeleteFunc(slices.Clone(a.Resolved), hasNoAddress); err == nil && (len(found) > 0 || a.Empty) {
-			a.Resolved = lingering.Next(s.refresh.RemoveAfter, found, addressesOf)
+			firstAddress := func(e resolver.Endpoint) string { return e.Addresses[0].Addr } // identifies it (gRFC A61)
+			a.Resolved = lingering.Next(s.refresh.RemoveAfter, found, firstAddress)
 		}
 		return a, err
 	}), nil
 }
 
-// lookUp starts the source, and returns its first report.
-func (s refreshed) lookUp(ctx context.Context, r *Receiver) (a Answer, err error) {
-	reported, done := context.WithCancel(ctx)
-	defer done()
-	var once sync.Once
-	report := func(answer Answer, failure error) {
-		once.Do(func() {
-			a, err = answer, failure
-			done()
-		})
-	}
-	started, startErr := s.Source.Start(r.With(Hooks{
-		Update: func(a Answer) error { report(a, nil); return nil },
-		Fail:   func(err error) { report(Answer{}, err) },
+// lookUp starts the source, and returns its first answer or failure.
+func (s refreshed) lookUp(ctx context.Context, r *Receiver) (Answer, error) {
+	var answer atomic.Pointer[Answer]
+	reported, done := context.WithCancelCause(ctx)
+	defer done(nil)
+	started, err := s.Source.Start(r.With(Hooks{
+		Update: func(a Answer) error { answer.Store(&a); done(nil); return nil },
+		Fail:   done,
 	}))
-	if startErr != nil {
-		return Answer{}, startErr
+	if err != nil {
+		return Answer{}, err
 	}
 	defer started.close()
 	<-reported.Done()
-	once.Do(func() {}) // later reports are ignored
-	return a, err
-}
-
-func addressesOf(e resolver.Endpoint) string {
-	var b strings.Builder
-	for _, a := range e.Addresses {
-		fmt.Fprintf(&b, "%q %q,", a.Addr, a.ServerName)
+	if a := answer.Load(); a != nil {
+		return *a, nil
 	}
-	return b.String()
+	return Answer{}, context.Cause(reported)
 }

@@ -1,8 +1,9 @@
 package discovery
 
 import (
+	"context"
+	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -17,7 +18,11 @@ import (
 //
 // The key must have a type defined in the source's package, and include everything
 // that determines the endpoints, such as credentials. If sources with equal keys differ, the one
-// that is started first is used. Update returns the error of a channel that rejects the answer.
+// that is started first is used.
+//
+// Update returns what the first channel says that has applied the answer. Channels that are slower
+// don't delay the source or the other channels. When they're ready they get the latest answer, and
+// may miss earlier ones.
 func Shared[K comparable](key K, linger time.Duration, s Source) Source {
 	return shared{s, key, linger}
 }
@@ -31,49 +36,49 @@ type shared struct {
 func (s shared) Start(r *Receiver) (Started, error) {
 	g := join(s.key)
 	if err := g.start(s.Source, r); err != nil {
-		g.leave(0)
+		g.leave(nil, 0)
 		return Started{}, err
 	}
-	member := r.With(Hooks{}) // a copy, because r may be started more than once
-	// Do would wait for a channel that is slow to apply an answer.
-	g.events.Run(func() {
-		g.members[member] = true
-		for _, report := range g.current {
-			if report != nil {
-				report(member)
-			}
-		}
-	})
-	started := g.started.Load()
+	m := &member{receiver: r}
+	groups.mu.Lock()
+	g.members[m], m.waiting = true, g.current
+	groups.mu.Unlock()
+	m.events.Run(m.deliver)
 	return Started{
-		Close: func() {
-			g.events.Run(func() { delete(g.members, member) })
-			g.leave(s.linger)
-		},
-		ResolveNow:      g.call(started.ResolveNow),
-		EndpointsFailed: g.call(started.EndpointsFailed),
-		Confirmed:       started.Confirmed,
+		Close:           func() { g.leave(m, s.linger) },
+		ResolveNow:      g.call(g.started.ResolveNow),
+		EndpointsFailed: g.call(g.started.EndpointsFailed),
+		Confirmed:       g.started.Confirmed,
 	}, nil
 }
 
 var groups = struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // also guards fields of group and member
 	all map[any]*group
 }{all: make(map[any]*group)}
 
 // group is a shared source with the channels that use it.
 type group struct {
-	key   any
-	users int         // number of channels; guarded by groups.mu
-	timer *time.Timer // closes the source after linger; guarded by groups.mu
+	key any
 
-	calls   serial.Serializer       // runs the calls of the source, which must not overlap
-	started atomic.Pointer[Started] // nil before the start
-	closed  bool                    // used only by calls
+	starting sync.Mutex
+	started  *Started          // nil before the start
+	calls    serial.Serializer // runs the calls of the source, which must not overlap
 
-	events  serial.Serializer // guards the fields below
-	members map[*Receiver]bool
-	current [kinds]func(*Receiver) // what a new member receives, in the order of the kinds
+	// guarded by groups.mu
+	users    int         // members, and channels that start the source
+	timer    *time.Timer // closes the source after linger
+	members  map[*member]bool
+	current  reports                 // what a new member gets
+	replaced context.CancelCauseFunc // ends the wait of the last answer
+}
+
+// member is a channel that uses a shared source. Reports for it wait while it applies others.
+type member struct {
+	receiver *Receiver
+	events   serial.Serializer
+	delivery serial.Slot
+	waiting  reports // guarded by groups.mu
 }
 
 // join returns the group of a key, and counts the caller as a user.
@@ -82,7 +87,7 @@ func join(key any) *group {
 	defer groups.mu.Unlock()
 	g := groups.all[key]
 	if g == nil {
-		g = &group{key: key, members: make(map[*Receiver]bool)}
+		g = &group{key: key, members: make(map[*member]bool)}
 		groups.all[key] = g
 	}
 	if g.users++; g.timer != nil {
@@ -91,10 +96,12 @@ func join(key any) *group {
 	return g
 }
 
-// leave undoes join. If no user is left, the source is closed after linger.
-func (g *group) leave(linger time.Duration) {
+// leave undoes join. If no user is left, the source is closed after linger. m is nil if the source
+// couldn't be started.
+func (g *group) leave(m *member, linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
+	delete(g.members, m)
 	switch g.users--; {
 	case g.users > 0:
 	case linger == 0:
@@ -114,104 +121,137 @@ func (g *group) expire() {
 		return
 	}
 	delete(groups.all, g.key)
-	g.calls.Enqueue(func() {
-		g.closed = true
-		if started := g.started.Load(); started != nil {
-			started.close()
-		}
-	})
+	if g.started != nil {
+		g.calls.Enqueue(g.started.close)
+	}
 }
 
-// start starts the source unless it has already been started; it then does not wait for other calls
-// of the source. If the attempt fails, the next caller tries again.
-func (g *group) start(s Source, first *Receiver) (err error) {
-	if g.started.Load() != nil {
+// start starts the source unless it has already been started. If the attempt fails, the next caller
+// tries again.
+func (g *group) start(s Source, first *Receiver) error {
+	g.starting.Lock()
+	defer g.starting.Unlock()
+	if g.started != nil {
 		return nil
 	}
-	g.calls.Do(func() {
-		if g.started.Load() != nil {
-			return
-		}
-		var started Started
-		if started, err = s.Start(g.receiver(first)); err == nil {
-			g.started.Store(&started)
-		}
-	})
+	started, err := s.Start(g.receiver(first))
+	if err == nil {
+		g.started = &started
+	}
 	return err
 }
 
-// call returns a function that calls f, a function of the source, unless the source is closed. The
-// call runs on another goroutine, because the source may answer on the caller's stack. Calls that wait
-// for another call of the source become one.
+// call returns a function that calls f, a function of the source, on another goroutine, because the
+// source may answer on the caller's stack. Calls that wait for another call of the source become
+// one.
 func (g *group) call(f func()) func() {
 	if f == nil {
 		return nil
 	}
 	waiting := new(serial.Slot)
-	return func() {
-		waiting.Enqueue(&g.calls, func() {
-			if !g.closed {
-				f()
-			}
-		})
-	}
+	return func() { waiting.Enqueue(&g.calls, f) }
 }
 
-// These are the kinds of reports that a new member receives, in this order.
+// These are the kinds of reports, in the order in which a member gets them.
 const (
 	trying = iota
 	answered
+	confirmed
 	failed
 	unconfirmed // until the source says otherwise
 	outdated    // unconfirmed until the next answer
+	rejected
 	kinds
 )
 
-// report passes a report to all members, who only queue it. If it has a kind, later members receive
-// it, too, until it is ended.
-func (g *group) report(pass func(*Receiver), kind int, ended ...int) {
-	g.events.Run(func() {
-		for _, k := range ended {
-			g.current[k] = nil
+// ends lists the kinds of earlier reports that a report makes obsolete, besides its own kind.
+var ends = [kinds][]int{
+	answered:    {trying, confirmed, failed, outdated, rejected},
+	confirmed:   {trying, failed, outdated},
+	unconfirmed: {outdated},
+	outdated:    {unconfirmed},
+}
+
+// reports holds the latest report of each kind, as a function that passes it to a channel.
+type reports [kinds]func(*Receiver)
+
+func (r *reports) add(kind int, pass func(*Receiver)) {
+	for _, k := range ends[kind] {
+		r[k] = nil
+	}
+	r[kind] = pass
+}
+
+func (m *member) deliver() {
+	for pass := m.next(); pass != nil; pass = m.next() {
+		pass(m.receiver)
+	}
+}
+
+func (m *member) next() func(*Receiver) {
+	groups.mu.Lock()
+	defer groups.mu.Unlock()
+	for kind, pass := range m.waiting {
+		if pass != nil {
+			m.waiting[kind] = nil
+			return pass
 		}
-		if kind >= 0 {
-			g.current[kind] = pass
-		}
-		for m := range g.members {
-			pass(m)
-		}
-	})
+	}
+	return nil
+}
+
+// report queues a report for each member. groups.mu must be locked.
+func (g *group) report(kind int, pass func(*Receiver)) {
+	g.current.add(kind, pass)
+	g.current[confirmed], g.current[rejected] = nil, nil // new members need neither
+	for m := range g.members {
+		m.waiting.add(kind, pass)
+		m.delivery.Enqueue(&m.events, m.deliver)
+	}
+}
+
+// answer reports an answer and waits for the first member that has applied it, unless there's no
+// member, or the next answer comes first.
+func (g *group) answer(pass func(*Receiver) error) error {
+	applied, done := context.WithCancelCause(context.Background())
+	groups.mu.Lock()
+	g.report(answered, func(r *Receiver) { done(pass(r)) })
+	if g.replaced != nil {
+		g.replaced(nil)
+	}
+	if g.replaced = done; len(g.members) == 0 {
+		done(nil)
+	}
+	groups.mu.Unlock()
+	<-applied.Done()
+	if err := context.Cause(applied); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
 
 func (g *group) receiver(first *Receiver) *Receiver {
-	const none = -1
+	report := func(kind int, pass func(*Receiver)) {
+		groups.mu.Lock()
+		defer groups.mu.Unlock()
+		g.report(kind, pass)
+	}
 	return new(Receiver).With(Hooks{
-		Update: func(a Answer) error {
-			var rejected atomic.Pointer[error]
-			g.report(func(m *Receiver) {
-				if err := m.Update(a); err != nil {
-					rejected.Store(&err)
-				}
-			}, answered, trying, failed, outdated)
-			if err := rejected.Load(); err != nil {
-				return *err
-			}
-			return nil
-		},
+		Update: func(a Answer) error { return g.answer(func(r *Receiver) error { return r.Update(a) }) },
 		Mechanisms: func(list []Mechanism) {
-			g.report(func(m *Receiver) { m.Mechanisms(list) }, answered, trying, failed, outdated)
+			_ = g.answer(func(r *Receiver) error { r.Mechanisms(list); return nil })
 		},
-		Fail:    func(err error) { g.report(func(m *Receiver) { m.Fail(err) }, failed) },
-		Confirm: func() { g.report((*Receiver).Confirm, none, trying, failed, outdated) },
+		Fail:    func(err error) { report(failed, func(r *Receiver) { r.Fail(err) }) },
+		Confirm: func() { report(confirmed, (*Receiver).Confirm) },
 		Unconfirmed: func(err error, since time.Time) {
-			kind, ended := unconfirmed, outdated
-			if !since.IsZero() {
-				kind, ended = ended, kind
+			kind := outdated
+			if since.IsZero() {
+				kind = unconfirmed
 			}
-			g.report(func(m *Receiver) { m.Unconfirmed(err, since) }, kind, ended)
+			report(kind, func(r *Receiver) { r.Unconfirmed(err, since) })
 		},
-		Rejected:   func(err error) { g.report(func(m *Receiver) { m.Rejected(err) }, none) },
-		Trying:     func(text string) { g.report(func(m *Receiver) { m.Trying(text) }, trying) },
+		Rejected:   func(err error) { report(rejected, func(r *Receiver) { r.Rejected(err) }) },
+		Trying:     func(text string) { report(trying, func(r *Receiver) { r.Trying(text) }) },
 		Remembered: first.Remembered,
 	})
 }

@@ -77,7 +77,7 @@ func TestSharedSourceReports(t *testing.T) {
 			{func() { s.Unconfirmed(lostErr, time.Time{}) }, "doubt(lost,true)", "answer2 doubt(lost,true)"},
 			{func() { answer("3") }, "answer3", "answer3 doubt(lost,true)"},
 			{func() { s.Unconfirmed(nil, time.Time{}) }, "doubt(<nil>,true)", "answer3"},
-			{func() { s.raw.Fail(lostErr); s.Fail(errors.New("worse")) }, "fail(lost) fail(worse)", "answer3 fail(worse)"},
+			{func() { s.Fail(lostErr); s.Fail(errors.New("worse")) }, "fail(lost) fail(worse)", "answer3 fail(worse)"},
 			{func() { s.raw.Confirm(); s.Fail(lostErr) }, "confirm fail(lost)", "answer3 fail(lost)"},
 			{func() { s.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}}) }, "list1", "list1"},
 		} {
@@ -93,4 +93,61 @@ func TestSharedSourceReports(t *testing.T) {
 			late.started.Close()
 		}
 	})
+}
+
+// A channel that hangs while it applies a report must not hold back the reports for the others, nor
+// the source. When it goes on, it must get the latest reports in order, and may have missed others.
+func TestHangingChannelDoesNotHoldBackOthers(t *testing.T) {
+	for _, late := range []bool{false, true} { // whether the other channel is opened while the first one hangs
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeSource{}
+			source := discovery.Shared(t.Name(), 0, s)
+			var slow, quick reportLog
+			release := make(chan struct{})
+			open := func(l *reportLog, hang func()) {
+				started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{
+					Update: func(a discovery.Answer) error {
+						hang()
+						l.reports = append(l.reports, a.Version)
+						return nil
+					},
+					Confirm:    func() { l.reports = append(l.reports, "confirm") },
+					Fail:       func(err error) { l.reports = append(l.reports, err.Error()) },
+					Mechanisms: func([]discovery.Mechanism) { l.reports = append(l.reports, "list") },
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(started.Close)
+			}
+			open(&slow, func() { <-release })
+			if !late {
+				open(&quick, func() {})
+			}
+			go func() {
+				_ = s.raw.Update(discovery.Answer{Version: "1"})
+				for _, version := range []string{"2", "3"} {
+					s.raw.Fail(errors.New("lost"))
+					time.Sleep(time.Second)
+					_ = s.raw.Update(discovery.Answer{Version: version})
+					time.Sleep(time.Second)
+				}
+				s.raw.Confirm()
+				s.raw.Fail(errors.New("gone"))
+			}()
+			want := "1 lost 2 lost 3 confirm gone"
+			time.Sleep(time.Second / 2)
+			if late {
+				open(&quick, func() {})
+			}
+			time.Sleep(time.Minute)
+			if got := quick.take(); got != want {
+				t.Errorf("opened late %v: the other channel got %q, want %q", late, got, want)
+			}
+			close(release)
+			if got := slow.take(); got != "1 3 confirm gone" {
+				t.Errorf("the channel that hung got %q, want the answer that it was applying, and the latest reports", got)
+			}
+		})
+	}
 }

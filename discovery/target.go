@@ -16,14 +16,14 @@ import (
 )
 
 // Target is the target of a channel, or a target nested in one, as passed to a Parser. Its methods
-// may be called only until the Parser returns.
+// must not be called after the Parser has returned.
 type Target struct {
 	// Target is the target to parse. Use Parameter to read its query.
 	resolver.Target
-	// Channel is the channel's target. It differs from Target if Target is nested.
+	// Channel is the channel's target. It's different from Target if Target is nested.
 	Channel resolver.Target
-	// ClientConn and BuildOptions are those of the channel, for FromResolver. They are zero in
-	// understudy.Validate, and when gRPC needs only the authority.
+	// ClientConn and BuildOptions are the channel's, for FromResolver. They're zero in
+	// understudy.Validate, and when gRPC only needs the authority.
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
@@ -35,16 +35,16 @@ type Target struct {
 	err            error // the first mistake that Choice or Refresh has found
 }
 
-// Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
-// set. A Parser must read all parameters that it supports, because a query parameter that is never
-// read is an error.
+// Parameter returns the value of a parameter in the target's query, or "" if it isn't set. A Parser
+// has to read all parameters that it supports, because query parameters that are never read are an
+// error.
 func (t *Target) Parameter(name string) string {
 	t.readParameters[name] = true
 	return t.query.Get(name)
 }
 
-// Choice returns the value of a parameter, or "" if the parameter is not set. The target is invalid
-// if the value is not one of choices.
+// Choice returns the value of a parameter, or "" if it isn't set. If the value isn't one of
+// choices, the target is invalid.
 func (t *Target) Choice(name string, choices ...string) string {
 	value := t.Parameter(name)
 	if value != "" && !slices.Contains(choices, value) {
@@ -74,8 +74,6 @@ func (t *Target) readQuery() error {
 		return t.errorf("has a fragment, want none (in a name, # is written %%23)")
 	case err != nil:
 		return t.errorf("has a query that does not parse (%v)", err)
-	case t.URL.ForceQuery:
-		return t.errorf("has nothing after its question mark (in a name, ? is written %%3F)")
 	}
 	t.query, t.readParameters = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {

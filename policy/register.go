@@ -1,5 +1,6 @@
-// Package policy registers the policies under the names of the specification. Each policy has a
-// package below this one; importing it registers the policy under its own name.
+// Package policy registers the policies under the names that the specification gives them. Each
+// policy also has a package of its own below this one. Importing that registers it under our own
+// name.
 package policy
 
 import (
@@ -20,21 +21,21 @@ type SpecNameOption func(*specNames)
 
 type specNames struct {
 	builders []balancer.Builder
-	replace  map[string]bool // names under which a policy of another package may be replaced
+	replace  map[string]bool // names we may take over from another package
 }
 
-// ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's policy.
-// Every channel whose service config selects no policy then uses our policy, and so do built-in
-// policies such as round_robin. It supports health listeners, shuffling and Happy Eyeballs, as
-// grpc-go's policy does. docs/pick-first.md lists the differences.
+// ReplacePickFirst makes RegisterSpecNames also register pick_first, replacing grpc-go's policy.
+// From then on, every channel whose service config doesn't select a policy uses ours, and so do
+// built-in policies such as round_robin. Like grpc-go's, it supports health listeners, shuffling
+// and Happy Eyeballs. The differences are listed in docs/pick-first.md.
 func ReplacePickFirst() SpecNameOption {
 	return func(s *specNames) { s.add("pick_first", pickfirst.Name, true) }
 }
 
 // ReplaceWeightedRoundRobin makes RegisterSpecNames also register weighted_round_robin, the policy
 // of gRFC A34, which takes weights from the resolver. It replaces grpc-go's policy of the same name
-// (gRFC A58), which takes weights from load reports. Service configs for grpc-go's policy then
-// select our policy, which ignores their fields.
+// (gRFC A58), which takes weights from load reports. Note that service configs written for
+// grpc-go's policy will then select ours, which ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
 	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.Name, true) }
 }
@@ -44,13 +45,13 @@ func (s *specNames) add(name, policy string, replace bool) {
 	s.replace[name] = replace
 }
 
-// RegisterSpecNames also registers the policies under their gRFC names: priority_experimental (gRFC
-// A56), weighted_target_experimental (gRFC A28) and, with options, pick_first and
+// RegisterSpecNames registers the policies under their gRFC names as well: priority_experimental
+// (gRFC A56), weighted_target_experimental (gRFC A28) and, with options, pick_first and
 // weighted_round_robin.
 //
-// gRPC's registry is global and has no lock: call RegisterSpecNames at the top of main, before any
-// channel is created. grpc-go's xDS stack registers the same names and does not work with other
-// policies under them. If another package has registered a name that no option replaces,
+// gRPC's registry is global and has no lock, so call this at the top of main, before any channel is
+// created. grpc-go's xDS stack registers the same names and doesn't work with other policies under
+// them. If another package has already registered a name, and no option says to replace it,
 // RegisterSpecNames registers nothing and returns an error that lists these names. It may be called
 // again.
 func RegisterSpecNames(opts ...SpecNameOption) error {

@@ -29,7 +29,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// failure is the fault of neither the arguments nor the input.
+// failure marks errors that aren't about the arguments or the input.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
@@ -61,8 +61,8 @@ func exitCode(err error) int {
 }
 
 func printError(w io.Writer, err error) {
-	// Each problem of an endpoints file gets a line of its own, as file:line:column, which editors
-	// can parse.
+	// If there's more than one problem in an endpoints file, each gets its own line. They start
+	// with file:line:column, so that editors can parse them.
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) && strings.Contains(err.Error(), "\n") {
 		for _, err := range several.Unwrap() {

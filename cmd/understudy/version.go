@@ -17,7 +17,7 @@ import (
 type build struct {
 	Version  string `json:"version"`            // a release, a pseudo-version, or (devel)
 	Commit   string `json:"commit,omitempty"`   // empty unless built in a clone of the repository
-	Modified *bool  `json:"modified,omitempty"` // whether files differed from the commit
+	Modified *bool  `json:"modified,omitempty"` // there were uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	GRPC     string `json:"grpc"`

@@ -1,8 +1,8 @@
 package eds
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -24,22 +24,13 @@ const (
 
 type bootstrap struct {
 	Servers []bootstrapServer `json:"xds_servers"`
-	Node    *bootstrapNode    `json:"node"`
+	Node    *json.RawMessage  `json:"node"`
+	node    *corev3.Node      // what Node says, or nil
 }
 
 type bootstrapServer struct {
 	URI   string           `json:"server_uri"`
 	Creds []bootstrapCreds `json:"channel_creds"`
-}
-
-type bootstrapNode struct{ *corev3.Node }
-
-func (n *bootstrapNode) UnmarshalJSON(text []byte) error {
-	n.Node = new(corev3.Node)
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, n.Node); err != nil {
-		return fmt.Errorf("node: %w", err)
-	}
-	return nil
 }
 
 type bootstrapCreds struct {
@@ -72,9 +63,10 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, fmt.Errorf("not the JSON of a bootstrap: %w", err)
 	}
-	for i, s := range b.Servers {
-		if s.URI == "" {
-			return nil, fmt.Errorf("xds_servers[%d] has no server_uri", i)
+	if b.Node != nil {
+		b.node = new(corev3.Node)
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(*b.Node, b.node); err != nil {
+			return nil, fmt.Errorf("node: %w", err)
 		}
 	}
 	return &b, nil
@@ -93,47 +85,39 @@ func (b *bootstrap) find(uri string) *bootstrapServer {
 }
 
 // credentials returns the first supported entry of the server's channel_creds.
-func (s *bootstrapServer) credentials() (channelCredentials, error) {
+func (s *bootstrapServer) credentials() (credentials.TransportCredentials, error) {
 	var unknown []string
 	for _, c := range s.Creds {
 		switch c.Type {
 		case "insecure":
-			return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
+			return insecure.NewCredentials(), nil
 		case "tls":
 			return tlsCredentials(c.Config)
 		}
 		unknown = append(unknown, c.Type)
 	}
-	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has the channel_creds %s, want one of type "tls" or "insecure"`, printable.Line(s.URI, 100), printable.Line(fmt.Sprintf("%q", unknown), 200))
+	return nil, fmt.Errorf(`xDS bootstrap: server %s has the channel_creds %s, want one of type "tls" or "insecure"`, printable.Line(s.URI, 100), printable.Line(fmt.Sprintf("%q", unknown), 200))
 }
 
-func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
+func tlsCredentials(config json.RawMessage) (credentials.TransportCredentials, error) {
 	var files tlsFiles
-	var err error
 	if len(config) > 0 {
-		err = json.Unmarshal(config, &files)
-	}
-	if err == nil && (files.Certificate == "") != (files.PrivateKey == "") {
-		err = errors.New("certificate_file and private_key_file go together: only one is given")
-	}
-	if err != nil {
-		return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
+		if err := json.Unmarshal(config, &files); err != nil {
+			return nil, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
+		}
 	}
 	if files == (tlsFiles{}) {
-		return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
+		return systemTLS, nil
 	}
-	return channelCredentials{&fileCredentials{credentials.NewTLS(nil), files}, files}, nil
+	return fileCredentials{systemTLS, files}, nil
 }
 
 func (b *bootstrap) nodeOrDefault() *corev3.Node {
-	if b.Node != nil {
-		return withAgent(b.Node.Node)
+	if b.node != nil {
+		return withAgent(b.node)
 	}
-	id, err := os.Hostname()
-	if err != nil {
-		id = "understudy"
-	}
-	return withAgent(&corev3.Node{Id: id})
+	id, _ := os.Hostname()
+	return withAgent(&corev3.Node{Id: cmp.Or(id, "understudy")})
 }
 
 func withAgent(node *corev3.Node) *corev3.Node {

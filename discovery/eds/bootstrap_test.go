@@ -67,13 +67,11 @@ func TestBootstrapServerAndNode(t *testing.T) {
 func TestInvalidBootstrap(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                      "not the JSON of a bootstrap",
-		`{"xds_servers":[{}]}`:                   "xds_servers[0] has no server_uri",
 		`{"xds_servers":[]}`:                     "names no server",
 		`{"node":{"id":["x"]}}`:                  "node: ",
 		`{"xds_servers":[{"server_uri":"s:1"}]}`: "server s:1 has the channel_creds [], want one of",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"google_default"},{"type":"x"}]}]}`:           `has the channel_creds ["google_default" "x"], want one of type "tls" or "insecure"`,
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":[]}]}]}`:                       "channel_creds of type tls",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"certificate_file":"x"}}]}]}`: "only one is given",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"google_default"},{"type":"x"}]}]}`: `has the channel_creds ["google_default" "x"], want one of type "tls" or "insecure"`,
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":[]}]}]}`:             "channel_creds of type tls",
 	} {
 		t.Setenv(bootstrapConfigVar, text)
 		if got := buildError(t, "eds:///c"); !strings.Contains(got, want) {
@@ -84,8 +82,14 @@ func TestInvalidBootstrap(t *testing.T) {
 	c := build(t, "eds:///c")
 	expectError(t, c, os.Getenv(bootstrapFileVar))
 	t.Setenv(bootstrapFileVar, "")
-	t.Setenv(bootstrapConfigVar, `{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"ca_certificate_file":"bootstrap_test.go"}}]}]}`)
-	if err := given.Builder(Scheme).Check(target(t, "eds:///c"), true); err == nil || !strings.Contains(err.Error(), "holds no certificate in PEM") {
-		t.Errorf("Check = %v, want the mistake in the file", err)
+	for files, want := range map[string]string{
+		`"ca_certificate_file":"bootstrap_test.go"`: "holds no certificate in PEM",
+		`"certificate_file":"bootstrap_test.go"`:    "certificate_file and private_key_file: ",
+		`"private_key_file":"bootstrap_test.go"`:    "certificate_file and private_key_file: ",
+	} {
+		t.Setenv(bootstrapConfigVar, `{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{`+files+`}}]}]}`)
+		if err := given.Builder(Scheme).Check(target(t, "eds:///c"), true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: Check = %v, want %q", files, err, want)
+		}
 	}
 }

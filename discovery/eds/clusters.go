@@ -1,6 +1,8 @@
 package eds
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -9,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
-	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -25,18 +26,18 @@ type clusterSource struct {
 func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := s.newWatch(r)
 	started, err := h.open()
-	if err == nil {
-		started.Close = h.close
-	}
+	started.Close = h.close
 	return started, err
 }
 
 func (s clusterSource) newWatch(r *discovery.Receiver) *clusterWatch {
-	h := &clusterWatch{receiver: r, lastNotes: make(map[string]string), endpoints: make(map[*endpointsWatch]bool), ifOpen: new(atomic.Pointer[clusterWatch])}
+	h := &clusterWatch{receiver: r, endpoints: make(map[*endpointsWatch]bool), ifOpen: new(atomic.Pointer[clusterWatch])}
 	h.watch = watch{source: s.source, receiver: r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), needs: h.needs, onSnapshot: h.handleSnapshot}
 	h.ifOpen.Store(h)
 	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
-		return &clusterEndpoints{owner: h.ifOpen, source: s.source, server: h.maker.Scope, service: service}, nil
+		endpoints := s.source
+		endpoints.cluster = service
+		return &clusterEndpoints{endpoints, h.ifOpen, h.maker.Scope}, nil
 	}}
 	return h
 }
@@ -53,7 +54,7 @@ type clusterWatch struct {
 	hasSent    bool
 	delayTimer serial.Timer // sends the first snapshot
 	maker      cds.Maker
-	lastNotes  map[string]string
+	lastNotes  string
 	endpoints  map[*endpointsWatch]bool
 }
 
@@ -90,8 +91,11 @@ const maxDelay = time.Second
 // most maxDelay.
 func (h *clusterWatch) handleSnapshot(s adsclient.Snapshot) {
 	h.events.Run(func() {
+		isMissing := func(states map[string]adsclient.State) bool {
+			return slices.Contains(slices.Collect(maps.Values(states)), adsclient.State{})
+		}
 		switch h.snapshot = &s; {
-		case h.hasSent || !isIncomplete(s):
+		case h.hasSent || !isMissing(s.Clusters) && !isMissing(s.Endpoints):
 			h.send()
 		case !h.delayTimer.Runs():
 			h.delayTimer.Start(&h.events, maxDelay, h.send)
@@ -105,18 +109,6 @@ func (h *clusterWatch) unconfirmed(err error, since time.Time) {
 	h.events.Run(func() { h.receiver.Unconfirmed(err, since) })
 }
 
-// isIncomplete reports whether a requested resource is missing from s.
-func isIncomplete(s adsclient.Snapshot) bool {
-	for _, states := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
-		for _, state := range states {
-			if state == (adsclient.State{}) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // send passes the discovery mechanisms and the endpoints of the snapshot to their receivers, unless
 // the watch is closed.
 func (h *clusterWatch) send() {
@@ -127,26 +119,13 @@ func (h *clusterWatch) send() {
 	h.hasSent = true
 	h.maker.Scope = h.snapshot.Server
 	g := h.snapshot.For.(*cds.Graph)
-	list := h.maker.Mechanisms(g)
-	h.logNotes(g)
-	h.receiver.Mechanisms(list)
+	if g.Notes != nil && g.Notes.Error() != h.lastNotes {
+		h.lastNotes = g.Notes.Error()
+		logger.Warning("eds: " + printable.Text(h.lastNotes))
+	}
+	h.receiver.Mechanisms(h.maker.Mechanisms(g))
 	for w := range h.endpoints {
 		w.update(h.snapshot)
-	}
-}
-
-// logNotes logs a warning about each cluster with ignored fields, unless the same warning was
-// logged last.
-func (h *clusterWatch) logNotes(g *cds.Graph) {
-	for _, name := range g.Asked {
-		k := g.Known[name]
-		if k.Cluster == nil || len(k.Cluster.Notes) == 0 {
-			continue
-		}
-		if text := (&messages.Invalid{Problems: k.Cluster.Notes}).Error(); h.lastNotes[name] != text {
-			h.lastNotes[name] = text
-			logger.Warningf("eds: cluster %q: %s", name, printable.Text(text))
-		}
 	}
 }
 
@@ -160,20 +139,17 @@ func (h *clusterWatch) close() {
 // server that sent the cluster. The source may outlive its channel. Therefore, it has only a
 // pointer to a pointer to the clusterWatch, which close sets to nil.
 type clusterEndpoints struct {
-	owner   *atomic.Pointer[clusterWatch]
-	source  source
-	server  int
-	service string
+	source // of the same endpoints, without the clusterWatch
+	owner  *atomic.Pointer[clusterWatch]
+	server int
 }
 
-// Start implements discovery.Source. If the clusterWatch is closed, Start subscribes to the
-// endpoints itself.
+// Start implements discovery.Source. If the clusterWatch is closed, we subscribe to the endpoints
+// ourselves.
 func (p *clusterEndpoints) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := p.owner.Load()
 	if h == nil {
-		s := p.source
-		s.cluster = p.service
-		return s.Start(r)
+		return p.source.Start(r)
 	}
 	r.Trying("waiting for its endpoints")
 	w := &endpointsWatch{clusterEndpoints: p, receiver: r}
@@ -185,9 +161,6 @@ func (p *clusterEndpoints) Start(r *discovery.Receiver) (discovery.Started, erro
 	return discovery.Started{Close: end, EndpointsFailed: h.endpointsFailed, Confirmed: h.confirmed}, nil
 }
 
-// Check implements discovery.Source. It returns nil, because the clusterSource checks the options.
-func (*clusterEndpoints) Check(bool) error { return nil }
-
 type endpointsWatch struct {
 	*clusterEndpoints
 	receiver  *discovery.Receiver
@@ -195,7 +168,7 @@ type endpointsWatch struct {
 }
 
 func (w *endpointsWatch) update(s *adsclient.Snapshot) {
-	if state := s.Endpoints[w.service]; w.server == s.Server && state != w.lastState {
+	if state := s.Endpoints[w.cluster]; w.server == s.Server && state != w.lastState {
 		w.lastState = state
 		sendState(w.receiver, state)
 	}

@@ -22,8 +22,7 @@ func TestSourceContract(t *testing.T) {
 				listener := bufconn.Listen(1 << 16)
 				server := adstest.Serve(listener, serveOnce)
 				t.Cleanup(server.Stop)
-				creds := &channelCredentials{insecure.NewCredentials(), insecureIdentity}
-				s := source{uris: []string{dnsPrefix + "192.0.2.1:1"}, cluster: "c", options: options{credentials: creds}}
+				s := source{uris: []string{dnsPrefix + "192.0.2.1:1"}, cluster: "c", options: options{credentials: insecure.NewCredentials()}}
 				s.network = &adsclient.Network{Dial: func(ctx context.Context, _ string) (net.Conn, error) {
 					if isUnreachable {
 						return nil, errors.New("connection refused")

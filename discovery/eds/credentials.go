@@ -13,35 +13,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// channelCredentials are the credentials of the connection to a management server. Channels can
-// share a connection if their identities are equal.
-type channelCredentials struct {
-	transport credentials.TransportCredentials
-	identity  any
-}
-
-const (
-	insecureIdentity = "insecure"
-	systemIdentity   = "tls"
-)
+// systemTLS verifies the server with the system's root certificates. There's only one such value,
+// because channels share a connection if their credentials are equal.
+var systemTLS = credentials.NewTLS(nil)
 
 // credentialsFor returns the credentials for the management server at uri, which comes from the
 // channel's target or from the bootstrap.
-func (o *options) credentialsFor(uri string, boot *bootstrap) (channelCredentials, error) {
+func (o *options) credentialsFor(uri string, boot *bootstrap) (credentials.TransportCredentials, error) {
 	if o.credentials != nil {
-		return *o.credentials, nil
+		return o.credentials, nil
 	}
 	if server := boot.find(uri); server != nil {
 		return server.credentials()
 	}
 	if xnet.IsLoopback(strings.TrimPrefix(uri, dnsPrefix)) {
-		return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
+		return insecure.NewCredentials(), nil
 	}
-	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
+	return systemTLS, nil
 }
 
-// tlsFiles contains the paths of the files of TLS credentials. It is comparable, and is the
-// identity of these credentials.
+// tlsFiles contains the paths of the files of TLS credentials.
 type tlsFiles struct {
 	CA          string `json:"ca_certificate_file"` // if empty, the system's roots are used
 	Certificate string `json:"certificate_file"`
@@ -57,7 +48,7 @@ func (f tlsFiles) load() (*tls.Config, error) {
 		}
 		config.RootCAs = roots
 	}
-	if f.Certificate != "" {
+	if f.Certificate != "" || f.PrivateKey != "" {
 		pair, err := tls.LoadX509KeyPair(f.Certificate, f.PrivateKey)
 		if err != nil {
 			return nil, fmt.Errorf("certificate_file and private_key_file: %w", err)
@@ -74,7 +65,7 @@ type fileCredentials struct {
 	files tlsFiles
 }
 
-func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	config, err := c.files.load()
 	if err != nil {
 		return nil, nil, err
@@ -82,6 +73,4 @@ func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string,
 	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
 }
 
-func (c *fileCredentials) Clone() credentials.TransportCredentials {
-	return &fileCredentials{c.TransportCredentials.Clone(), c.files}
-}
+func (c fileCredentials) Clone() credentials.TransportCredentials { return c }

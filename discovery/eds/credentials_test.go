@@ -81,22 +81,19 @@ func TestDefaultCredentials(t *testing.T) {
 	for _, test := range []struct {
 		host    string
 		options options
-		want    any
+		want    credentials.TransportCredentials
 	}{
-		{"127.0.0.1:1", options{}, insecureIdentity},
-		{"192.0.2.1:1", options{}, systemIdentity},
-		{"other:1", options{}, systemIdentity},
-		{"other:1", insecureOption, insecureIdentity},
-		{"xds:1", options{}, insecureIdentity},
-		{"tls:1", options{}, systemIdentity},
-		{"tls:1", insecureOption, insecureIdentity},
+		{"127.0.0.1:1", options{}, insecure.NewCredentials()},
+		{"192.0.2.1:1", options{}, systemTLS},
+		{"other:1", options{}, systemTLS},
+		{"other:1", insecureOption, insecure.NewCredentials()},
+		{"xds:1", options{}, insecure.NewCredentials()},
+		{"tls:1", options{}, systemTLS},
+		{"tls:1", insecureOption, insecure.NewCredentials()},
 	} {
 		got, err := test.options.credentialsFor("dns:///"+test.host, boot)
-		if err != nil || got.identity != test.want {
-			t.Errorf("%s: credentials %v, %v, want %v", test.host, got.identity, err, test.want)
-		}
-		if protocol := got.transport.Info().SecurityProtocol; protocol != test.want {
-			t.Errorf("%s: protocol %s, want %v", test.host, protocol, test.want)
+		if err != nil || got != test.want {
+			t.Errorf("%s: credentials %v, %v, want %v", test.host, got, err, test.want)
 		}
 	}
 }

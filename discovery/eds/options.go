@@ -1,8 +1,6 @@
 package eds
 
 import (
-	"errors"
-	"fmt"
 	"reflect"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -23,46 +21,35 @@ func init() { discovery.Register(Scheme, targetMechanisms) }
 const maxResponse = 64 << 20
 
 type options struct {
-	credentials *channelCredentials // if nil, the credentials of the bootstrap or the default
+	credentials credentials.TransportCredentials // if nil, those of the bootstrap or the default
 	node        *corev3.Node
-}
-
-func (o *options) check() error {
-	if _, err := proto.Marshal(o.node); err != nil {
-		return fmt.Errorf("the node cannot be sent: %w", err)
-	}
-	if o.credentials != nil && o.credentials.transport == nil {
-		return errors.New("the transport credentials are nil")
-	}
-	return nil
 }
 
 // WithTransportCredentials sets the credentials of the connection to the management server. Use
 // credentials.NewTLS with the roots to verify the server against and, for mTLS, the client's
-// certificate. They take precedence over those of the bootstrap. Nil is an error. Channels share a
-// stream only if their credentials are the same value.
+// certificate. They take precedence over those of the bootstrap. Nil selects the default. Channels
+// share a stream only if their credentials are the same value.
 //
 // The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
-	// Credentials that cannot be compared with == are identified by the address of a new variable.
-	identity := any(new(byte))
-	if c != nil && reflect.ValueOf(c).Comparable() {
-		identity = c
+	if c != nil && !reflect.ValueOf(c).Comparable() {
+		c = &struct {
+			credentials.TransportCredentials
+		}{c} // only equal to itself
 	}
-	return discovery.OwnOption(func(o *options) { o.credentials = &channelCredentials{c, identity} })
+	return discovery.OwnOption(func(o *options) { o.credentials = c })
 }
 
-// WithInsecure disables encryption on the connection to the management server, on any network. An
-// attacker who can modify the connection decides where calls go.
+// WithInsecure disables encryption on the connection to the management server, no matter which
+// network it's on. Beware that an attacker who can modify the connection gets to decide where calls
+// go.
 func WithInsecure() discovery.SourceOption {
-	return discovery.OwnOption(func(o *options) {
-		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
-	})
+	return WithTransportCredentials(insecure.NewCredentials())
 }
 
 // WithNode sets the node that identifies the client to the management server. It takes precedence
-// over the node of the bootstrap. The default is a node whose id is the host name. WithNode copies
-// the node. Nil selects the default.
+// over the bootstrap's node. The default is a node whose id is the host name, which is also used
+// for nil. The node is copied.
 func WithNode(node *corev3.Node) discovery.SourceOption {
 	if node != nil {
 		node = withAgent(proto.CloneOf(node))

@@ -61,7 +61,6 @@ func TestBuildErrors(t *testing.T) {
 		{"eds://h/c", nil, `has the server "h"`},
 		{"eds:///c", nil, "names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP)"},
 		{"eds://h:1/c", []given.Option{given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
-		{"eds://h:1/c", []given.Option{given.Sources(WithTransportCredentials(nil))}, "credentials are nil"},
 	} {
 		if got := buildError(t, test.target, test.opts...); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %q", test.target, got, test.want)

@@ -66,9 +66,6 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 
 // servers returns the management servers in order of preference.
 func (s source) servers() ([]adsclient.Server, error) {
-	if err := s.options.check(); err != nil {
-		return nil, err
-	}
 	boot, err := loadBootstrap()
 	if err != nil {
 		return nil, err
@@ -95,8 +92,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 		}
 		servers = append(servers, adsclient.Server{
 			URI:         uri,
-			Credentials: c.transport,
-			Identity:    c.identity,
+			Credentials: c,
 			Node:        node,
 			MaxResponse: maxResponse,
 			Read:        readResource,
@@ -109,27 +105,23 @@ func (s source) servers() ([]adsclient.Server, error) {
 // readResource converts a resource to a *discovery.Answer or a *cds.Cluster, which all channels
 // share.
 func readResource(m proto.Message) (any, error) {
-	switch m := m.(type) {
-	case *endpointv3.ClusterLoadAssignment:
-		answer, _, err := messages.Read(m)
-		return &answer, err
-	case *clusterv3.Cluster:
-		return cds.Read(m)
-	default:
-		return nil, fmt.Errorf("unexpected type %T", m)
+	if cluster, ok := m.(*clusterv3.Cluster); ok {
+		return cds.Read(cluster)
 	}
+	answer, _, err := messages.Read(m.(*endpointv3.ClusterLoadAssignment))
+	return &answer, err
 }
 
-// Check implements discovery.Source. It ignores errors about files unless read is set, because
-// these errors may be temporary: a file may be incomplete, or its volume may not be mounted yet.
+// Check implements discovery.Source. It ignores errors about files unless read is set, because they
+// may go away: a file may be incomplete, or its volume may not be mounted yet.
 func (s source) Check(read bool) error {
 	servers, err := s.servers()
 	if !read && os.Getenv(bootstrapFileVar) != "" {
-		return s.options.check()
+		return nil
 	}
 	for _, server := range servers {
-		if files, ok := server.Identity.(tlsFiles); ok && read && err == nil {
-			_, err = files.load()
+		if files, ok := server.Credentials.(fileCredentials); ok && read && err == nil {
+			_, err = files.files.load()
 		}
 	}
 	return err

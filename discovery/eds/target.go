@@ -29,8 +29,6 @@ func parseTarget(target resolver.Target) (uris []string, cluster string, err err
 	switch {
 	case u.User != nil:
 		return nil, "", invalid("has user information")
-	case cluster == "":
-		return nil, "", invalid("names no cluster")
 	case !utf8.ValidString(cluster):
 		return nil, "", invalid("names a cluster that is not UTF-8")
 	case len(cluster) > maxNameLength:

@@ -65,7 +65,7 @@ func TestFirstCallReportsInvalidTarget(t *testing.T) {
 		"failover:///us:443,,eu:443":                          `failover: entry 2, "": it is empty`,
 		"failover:///us:443,nosuch:///eu":                     `no resolver is registered for scheme "nosuch"`,
 		"failover:///unix://host/a":                           `failover: "unix://host/a": invalid (non-empty) authority`,
-		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": "failover: target has 10000 entries; want at most 64",
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": "failover: target has too many entries; want at most 64",
 	} {
 		_, err := call(t.Context(), dial(t, target, plaintext))
 		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -34,15 +35,13 @@ type listParser struct {
 // there is at least one mechanism.
 func (l *listParser) parse() ([]discovery.Mechanism, error) {
 	text := strings.TrimPrefix(l.URL.EscapedPath(), "/")
-	switch n := strings.Count(text, ",") + 1; {
+	switch {
 	case l.URL.User != nil:
 		return nil, fmt.Errorf("target has user information; want the form %s", targetForm)
 	case l.URL.Host != "":
 		return nil, fmt.Errorf("target has a host: %s; want the form %s, with three slashes", printable.Quote(l.URL.Host), targetForm)
 	case text == "":
 		return nil, fmt.Errorf("target has no entries; want the form %s", targetForm)
-	case n > maxEntries:
-		return nil, fmt.Errorf("target has %d entries; want at most %d", n, maxEntries)
 	}
 	var mechanisms []discovery.Mechanism
 	names := make(map[string]bool)
@@ -55,12 +54,15 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 			l.firstAuthority = found[0].Authority
 		}
 		for _, p := range found {
-			p.Name = uniqueName(p.Name, names)
+			if names[p.Name] { // the second of two equal entries
+				p.Name = fmt.Sprintf("%s (%d)", p.Name, len(mechanisms)+1)
+			}
+			names[p.Name] = true
 			mechanisms = append(mechanisms, p)
 		}
-	}
-	if n := len(mechanisms); n > maxEntries {
-		return nil, fmt.Errorf("target has %d entries, including those of nested lists; want at most %d", n, maxEntries)
+		if len(mechanisms) > maxEntries { // a nested list may have many
+			return nil, fmt.Errorf("target has too many entries; want at most %d", maxEntries)
+		}
 	}
 	return mechanisms, nil
 }
@@ -101,12 +103,10 @@ func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, 
 	var builder resolver.Builder
 	switch {
 	case err != nil:
-	case u.Fragment != "":
-		return none, nil, errors.New("it has a fragment (# is written %23, and %2523 in an entry of a list)")
 	case u.Scheme == "xds":
 		return none, nil, errors.New(`scheme "xds" is refused: an xds target configures load balancing itself`)
 	default:
-		builder = o.lookup(u.Scheme)
+		builder = cmp.Or(o.resolvers[u.Scheme], resolver.Get(u.Scheme))
 	}
 	if builder == nil {
 		switch hasScheme := strings.Contains(text, "://"); {
@@ -116,31 +116,15 @@ func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, 
 			u, err = url.Parse("dns:///" + text)
 		}
 		if err != nil {
-			return none, nil, parseError(text, err)
+			return none, nil, errors.New("it is not a target; percent-encode its special characters") // err may contain a password
 		}
-		builder = o.lookup("dns")
+		builder = cmp.Or(o.resolvers["dns"], resolver.Get("dns"))
 	}
 	target := resolver.Target{URL: *u}
-	if u.Scheme == "dns" && o.customResolver("dns") == nil {
+	if u.Scheme == "dns" && o.resolvers["dns"] == nil {
 		_, err = hostPort(target.Endpoint())
 	}
 	return target, builder, err
-}
-
-func (o *options) lookup(scheme string) resolver.Builder {
-	if builder := o.customResolver(scheme); builder != nil {
-		return builder
-	}
-	return resolver.Get(scheme)
-}
-
-func (o *options) customResolver(scheme string) resolver.Builder {
-	for _, builder := range o.resolvers {
-		if builder.Scheme() == scheme {
-			return builder
-		}
-	}
-	return nil
 }
 
 // hostPort returns endpoint as host:port. Like gRPC's DNS resolver, it uses port 443 and host
@@ -156,14 +140,8 @@ func hostPort(endpoint string) (string, error) {
 	if err != nil {
 		host, port, err = net.SplitHostPort(endpoint + ":443")
 	}
-	if err != nil {
-		return "", fmt.Errorf("want host:port: %w", cause(err))
-	}
-	if port == "" {
-		return "", errors.New("no port follows the colon; want host:port")
-	}
-	if strings.ContainsAny(endpoint, "/@") {
-		return "", errors.New("it has a / or an @; want host:port")
+	if err != nil || port == "" || strings.ContainsAny(endpoint, "/@") {
+		return "", errors.New("want host:port, or [host]:port for an IPv6 address")
 	}
 	if n, err := strconv.Atoi(port); (err == nil || errors.Is(err, strconv.ErrRange)) && (n < 1 || n > 65535) {
 		return "", fmt.Errorf("it has port %s, which is not from 1 to 65535; want a target such as us-east.example.com:443", printable.Line(port, 20))
@@ -172,36 +150,4 @@ func hostPort(endpoint string) (string, error) {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// uniqueName returns name, followed by a number if names already contains it. It adds the result to
-// names.
-func uniqueName(name string, names map[string]bool) string {
-	unique := name
-	for i := 2; names[unique]; i++ {
-		unique = fmt.Sprintf("%s (%d)", name, i)
-	}
-	names[unique] = true
-	return unique
-}
-
-// parseError returns the reason why text cannot be parsed. The reason must not contain the text,
-// which may contain a password.
-func parseError(text string, err error) error {
-	if strings.Contains(text, "@") {
-		return errors.New("it does not parse (the reason is not shown, because it may contain a password)")
-	}
-	return cause(err)
-}
-
-// cause returns the reason in an error of package net or net/url, without the text that was being
-// parsed.
-func cause(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*net.AddrError](err); ok {
-		return errors.New(e.Err)
-	}
-	return err
 }

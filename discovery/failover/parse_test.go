@@ -35,7 +35,7 @@ func describeMechanisms(t *testing.T, target string) string {
 }
 
 func parseWith(fakes *fakeBuilder, u *url.URL) ([]discovery.Mechanism, error) {
-	l := listParser{Target: &discovery.Target{Target: resolver.Target{URL: *u}}, options: options{resolvers: []resolver.Builder{fakes}}}
+	l := listParser{Target: &discovery.Target{Target: resolver.Target{URL: *u}}, options: options{resolvers: map[string]resolver.Builder{fakes.Scheme(): fakes}}}
 	return l.parse()
 }
 
@@ -70,7 +70,7 @@ func TestEntries(t *testing.T) {
 		// An entry may be a target of this module. A nested list is replaced by its entries.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
-			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
+			"file:///etc/x.yaml -> its own x\nb:1 (4) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
 		// An entry may have parameters. The innermost authority applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
@@ -94,24 +94,23 @@ func TestInvalidTargets(t *testing.T) {
 		"failover://user@/eu:443":                `target has user information; want the form failover:///`,
 		"failover:us:443,eu:443":                 `target "failover:us:443,eu:443" lacks the slashes after the scheme, want failover:///`,
 		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, endpointPolicy, failoverTimeout, node, outlierDetection, overflow, perPriority, prefer, ramp, refresh, region, removeAfter, slowStart, subset, subsetSeed, warmStandby, zone`,
-		"failover:///us:443?":                    `has nothing after its question mark (in a name, ? is written %3F)`,
 		"failover:///us:443#x":                   `target "failover:///us:443#x" has a fragment, want none (in a name, # is written %23)`,
 		"failover:///us:443,":                    `entry 2, "": it is empty`,
 		"failover:///us:443,,eu:443":             `entry 2, "": it is empty`,
 		"failover:///us:443, eu:443":             `begins or ends with a space`,
 		"failover:///us:443,%ff":                 `entry 2, "%ff": it is not valid UTF-8`,
-		"failover:///us:443,a:b:c":               `entry 2, "a:b:c": want host:port: `,
+		"failover:///us:443,a:b:c":               `entry 2, "a:b:c": want host:port, or [host]:port`,
 		"failover:///us:443/eu:443":              `want host:port`,
-		"failover:///us:":                        `no port follows the colon`,
+		"failover:///us:":                        `want host:port, or [host]:port`,
 		"failover:///us:65536":                   `it has port 65536, which is not from 1 to 65535; want a target such as us-east.example.com:443`,
 		"failover:///dns:us:0":                   `it has port 0, which is not from 1 to 65535`,
 		"failover:///us:99999999999999999999999": `it has port 99999999999999999999… (23 bytes), which is not from 1 to 65535`,
-		"failover:///user@us:1":                  `it has a / or an @; want host:port`,
-		"failover:///us:1/eu":                    `it has a / or an @; want host:port`,
-		"failover:///unix:/a%23b":                `it has a fragment (# is written %23, and %2523 in an entry of a list)`,
+		"failover:///user@us:1":                  `want host:port, or [host]:port`,
+		"failover:///us:1/eu":                    `want host:port, or [host]:port`,
+		"failover:///unix:/a%23b":                `target "unix:/a#b" has a fragment, want none (in a name, # is written %23)`,
 		"failover:///dns:///":                    `no host is given`,
 		"failover:///ipv4:192.0.2.1:443":         `want host:port`,
-		"failover:///%25zz":                      `entry 1, "%25zz": invalid URL escape "%zz"`,
+		"failover:///%25zz":                      `entry 1, "%25zz": it is not a target; percent-encode its special characters`,
 		"failover:///nosuch:///x":                `no resolver is registered for scheme "nosuch"; give one by failover.WithResolvers`,
 		"failover:///xds:///x":                   `scheme "xds" is refused`,
 		"failover:///XDS:x":                      `scheme "xds" is refused`,
@@ -127,8 +126,8 @@ func TestInvalidTargets(t *testing.T) {
 		"failover:///a:1?refresh=often":          `has an invalid parameter: refresh: "often" given, want a duration such as 10s`,
 		"failover:///a:1?removeAfter=0":          `removeAfter: 0 given, want 1 and more`,
 		"failover:///a:1?removeAfter=x":          `has an invalid parameter: removeAfter: "x" given, want a whole number such as 1`,
-		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has 65 entries, including those of nested lists; want at most 64`,
-		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has 10000 entries; want at most 64`,
+		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has too many entries; want at most 64`,
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has too many entries; want at most 64`,
 		"failover:///" + strings.Repeat("é", 9999) + ":b:1":             `(` + "59998" + ` bytes)`,
 	} {
 		err := check(target)

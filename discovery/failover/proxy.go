@@ -35,7 +35,7 @@ func (f proxyFunc) usesProxy(address string) (bool, error) {
 // In the last case, direct decides for each answer, because NO_PROXY rarely lists the addresses
 // of a name. In the first and the last case, route returns the name, as host:port.
 func (s source) route() (address string, byProxy bool, err error) {
-	if s.hasDialer || s.target.URL.Scheme != "dns" || s.options.customResolver("dns") != nil {
+	if s.hasDialer || s.target.URL.Scheme != "dns" || s.options.resolvers["dns"] != nil {
 		return "", false, nil // a custom dialer looks up names itself
 	}
 	// When gRPC decides whether the channel uses a proxy, it treats the whole list as one host

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// Scheme is the scheme of the targets that this package resolves.
+// Scheme is the scheme of this package's targets.
 const Scheme = "failover"
 
 var logger = grpclog.Component("understudy")
@@ -23,21 +23,25 @@ var logger = grpclog.Component("understudy")
 func init() { discovery.Register(Scheme, parseTarget) }
 
 type options struct {
-	resolvers []resolver.Builder
+	resolvers map[string]resolver.Builder // by scheme
 	localDNS  bool
 	proxy     proxyFunc
 }
 
-// WithResolvers makes the schemes of builders available to the entries of a list. These schemes
-// take precedence over globally registered schemes. The resolvers of the channel's
-// grpc.WithResolvers are not available to the entries.
+// WithResolvers makes the schemes of builders available to the entries of a list. They take
+// precedence over globally registered schemes. Note that resolvers passed to the channel with
+// grpc.WithResolvers aren't available to the entries.
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
-	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
+	return discovery.OwnOption(func(o *options) {
+		for _, b := range builders {
+			o.resolvers[b.Scheme()] = b
+		}
+	})
 }
 
-// WithLocalDNSResolution looks up DNS names in this process even if a proxy would otherwise look
-// them up, like grpc.WithLocalDNSResolution for a channel to one target. It has no effect without a
-// proxy.
+// WithLocalDNSResolution makes this process look up DNS names even if a proxy would otherwise do
+// it, just like grpc.WithLocalDNSResolution for a channel to a single target. It has no effect
+// without a proxy.
 func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
@@ -48,7 +52,8 @@ var noRefresh = discovery.Refresh{RemoveAfter: 2}
 
 func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	t.Refresh(noRefresh) // the entries read these parameters later
-	l := listParser{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
+	defaults := options{proxy: http.ProxyFromEnvironment, resolvers: make(map[string]resolver.Builder)}
+	l := listParser{Target: t, options: discovery.OwnOptions(t, defaults)}
 	return l.parse()
 }
 

@@ -4,12 +4,12 @@
 //
 // to the endpoints in a file, and watches the file. An edit takes effect within a second, or within
 // about three seconds if the file has 100,000 endpoints. Importing the package registers the
-// resolver and its policies. A file is watched, read and parsed once per process, however many
-// channels use it.
+// resolver and its policies. However many channels use a file, each process only watches, reads and
+// parses it once.
 //
-// The file is an envoy.config.endpoint.v3.ClusterLoadAssignment, which is what an xDS control plane
-// sends for a cluster, in YAML or JSON. Field names are those of protobuf's JSON form (lb_endpoints
-// or lbEndpoints):
+// The file is an envoy.config.endpoint.v3.ClusterLoadAssignment in YAML or JSON, i.e. what an xDS
+// control plane sends for a cluster. Field names are those of protobuf's JSON form (lb_endpoints or
+// lbEndpoints):
 //
 //	endpoints:
 //	- locality: {region: us-east, zone: a}
@@ -23,11 +23,11 @@
 //	  lb_endpoints:
 //	  - endpoint: {address: {socket_address: {address: 198.51.100.1, port_value: 443}}}
 //
-// If no locality of a priority has a weight, each has weight 1. Otherwise a locality without
-// weight, or with weight 0, gets no traffic, and the log notes it. One locality of each priority
-// may have no name, and the cluster_name may be omitted.
+// If none of a priority's localities has a weight, they all have weight 1. Otherwise a locality
+// without a weight, or with weight 0, gets no traffic, and the log notes it. One locality in each
+// priority may be unnamed, and the cluster_name is optional.
 //
-// Alternatively, the file is a list of clusters, each an envoy.config.cluster.v3.Cluster. The
+// Alternatively, the file can be a list of clusters, each an envoy.config.cluster.v3.Cluster. The
 // target names one of them:
 //
 //	clusters:
@@ -51,36 +51,35 @@
 //	      - endpoint: {address: {socket_address: {address: far.example.com, port_value: 443}}}
 //
 // The priorities of an aggregate's clusters are priorities of the channel, in order (gRFC A37).
-// Aggregates may contain aggregates, up to 16 levels deep and 256 clusters in total. A cluster that
-// occurs twice counts at its first position. The endpoints of a cluster of type STATIC are in the
-// file. With STRICT_DNS, each name is resolved to all its addresses, each of which has the weight
-// of the name. A LOGICAL_DNS cluster has one name. Endpoints of type EDS come from the management
-// servers of the xDS bootstrap (package eds). Names are refreshed as in a failover: target. An
-// invalid cluster becomes a priority without endpoints, and the error names the path to the cluster
-// and its position in the file; the other clusters stay in use. docs/xds.md lists the fields that
-// are read.
+// Aggregates may contain aggregates, up to 16 levels deep and 256 clusters in total. If a cluster
+// occurs twice, only the first position counts. For clusters of type STATIC, the endpoints are in
+// the file. With STRICT_DNS, each name is resolved to all its addresses, each of which has the
+// weight of the name, whereas LOGICAL_DNS clusters have just one name. The endpoints of EDS
+// clusters come from the management servers of the xDS bootstrap (package eds). Names are refreshed
+// as in a failover: target. An invalid cluster becomes a priority without endpoints, and the error
+// names the path to the cluster and its position in the file. The other clusters stay in use. See
+// docs/xds.md for the fields that are read.
 //
-// Files that Envoy's file subscription reads, with resources and their "@type", may be used as they
-// are. Messages of other types in a cluster, such as a typed_config, have no effect.
+// You can also use the files that Envoy's file subscription reads, with resources and their
+// "@type". Messages of other types in a cluster, such as a typed_config, have no effect.
 //
-// A file that is larger than 16 MiB or contains mistakes is rejected. The line and column of each
-// mistake are logged once. The last good endpoints stay in use, and they are kept for up to an hour
-// while a channel is idle. If there are no such endpoints, calls fail with the error. An existing
-// file that cannot be read, for example because too many files are open, is tried again every half
-// second.
+// If a file is larger than 16 MiB or has mistakes, it's rejected, and the line and column of each
+// mistake are logged once. The last good endpoints stay in use, and we keep them for up to an hour
+// while a channel is idle. If there aren't any, calls fail with the error. If a file exists but
+// can't be read, e.g. because too many files are open, we try again every half second.
 //
-// A file or a cluster that lists no endpoint is rejected, too, because it is usually a mistake of the
-// program that writes the file. In a list, this concerns only the empty cluster. To take all
-// endpoints out of use, set their health_status to DRAINING.
+// We also reject a file or a cluster that doesn't list any endpoints, because that's usually a
+// mistake of the program that writes the file. In a list, only the empty cluster is rejected. To
+// take all endpoints out of use, set their health_status to DRAINING.
 //
-// Replace files by rename. A file that is being written in place may be incomplete, for example with
-// a port 844 instead of 8443. A file is therefore read only when its size and time have not changed
-// for half a second. Until then, a new channel uses the content that other channels use. This time is 2 seconds if the file ends in the middle of
-// a line, or if a write has made it smaller. If a file keeps changing for 10 seconds, the log notes
-// it.
+// Replace files by rename. A file that's being written in place may be incomplete, and have e.g.
+// port 844 instead of 8443. That's why we only read a file when its size and time haven't changed
+// for half a second, or for 2 seconds if it ends in the middle of a line or has become smaller.
+// Until then, a new channel uses the content that other channels use. If a file keeps changing for
+// 10 seconds, the log notes it.
 //
-// The channel's authority, against which certificates are verified, is NAME if it is set, otherwise
-// CLUSTER if it is set, and otherwise the name of the file without its extension. The authority
-// never comes from the content. If the certificates have another name, set NAME. docs/options.md
-// lists the parameters of every target.
+// The channel's authority, which certificates are verified against, is NAME if it's set, otherwise
+// CLUSTER if it's set, and otherwise the name of the file without its extension. It never comes
+// from the content. If the certificates have another name, set NAME. See docs/options.md for the
+// parameters of all targets.
 package file

@@ -19,7 +19,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Scheme is the scheme of the targets of this package.
+// Scheme is the scheme of this package's targets.
 const Scheme = "file"
 
 func init() { discovery.Register(Scheme, parseTarget) }
@@ -54,7 +54,7 @@ type source struct {
 	target  *discovery.Target
 }
 
-// Start implements discovery.Source. The file may not exist yet.
+// Start implements discovery.Source. The file doesn't have to exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	u := &user{source: s, receiver: r}
 	u.maker = cds.Maker{Target: s.target, EDS: u.eds}
@@ -107,16 +107,16 @@ func (u *user) update(list []discovery.Mechanism) {
 // sendMechanisms sends the discovery mechanisms of a cluster to the receiver. It also logs the
 // fields of the file that have no effect, if they differ from those that it logged last.
 func (u *user) sendMechanisms(doc *clusterfile.Document, cluster string) {
-	g, notes := doc.Resolve(cluster)
+	g := doc.Resolve(cluster)
 	u.receiver.Mechanisms(u.maker.Mechanisms(g))
-	if notes != nil && notes.Error() != u.lastNotes {
-		u.lastNotes = notes.Error()
+	if g.Notes != nil && g.Notes.Error() != u.lastNotes {
+		u.lastNotes = g.Notes.Error()
 		logger.Warning(Scheme + ": " + u.lastNotes)
 	}
 }
 
-// Check implements discovery.Source. If read is set, it reads the file and returns the mistakes in
-// the file.
+// Check implements discovery.Source. If read is set, it reads the file and returns any mistakes in
+// it.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

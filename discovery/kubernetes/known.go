@@ -12,13 +12,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// This file decides which slices are in use, without network and clock. A Service is recreated, and its
-// slice is deleted for a moment:
+// This file decides which slices are in use. It uses neither the network nor a clock. For example,
+// here's what happens if a Service is recreated and its slice is gone for a moment:
 //
 //	event             existing  deleted, with expiry  in use
 //	                  a                               a
 //	0 s  a deleted              a 10 s                a
-//	3 s  b added      b         a 10 s                b, and what of a is not in b
+//	3 s  b added      b         a 10 s                b, plus endpoints that only a has
 //	10 s              b                               b
 
 const (
@@ -27,22 +27,21 @@ const (
 	maxTotalEndpoints = 200_000 // in all slices together; a cluster has at most 150,000 pods
 )
 
-// defaultReason is for an account that may not get Services.
-const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector"
+const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector" // used if the account isn't allowed to get Services
 
-// snapshot is immutable. It is a Source only to pass through discovery.Shared, and is never
-// started.
+// snapshot is immutable. It's only a Source so that we can pass it through discovery.Shared. It's
+// never started.
 type snapshot struct {
 	discovery.Source
 	existing map[string]*slice
 	deleted  map[string]*slice
 	notes    []string
-	reason   string // why there are no slices, or ""
+	reason   string // why there aren't any slices, or ""
 }
 
 type collection struct {
 	slices    map[string]*slice
-	notes     map[string]string // about invalid slices, by name, and about events without effect
+	notes     map[string]string // one per invalid slice, keyed by its name, plus events we had to ignore
 	endpoints int
 }
 
@@ -51,8 +50,8 @@ func newCollection() *collection {
 }
 
 func (c *collection) put(sl *slice, problem error, last *slice) {
-	// If there is a problem, or the slice exceeds a limit, we add a note and go on with its last
-	// good form: the one in c or, if there is none, last.
+	// If the slice has a problem or exceeds a limit, we add a note and stick with its last good
+	// form. That's the one in c or, if there isn't any, last.
 	name, size := sl.name, len(sl.endpoints)
 	before := c.remove(name)
 	last = cmp.Or(before, last)
@@ -77,7 +76,7 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	text := fmt.Sprintf("slice %s is ignored: %v", given, problem)
 	if last != nil {
 		text = fmt.Sprintf("slice %s is used in its previous version: %v", given, problem)
-		c.put(last, nil, nil) // or only a note, if last exceeds a limit
+		c.put(last, nil, nil) // adds just a note if last exceeds a limit
 	}
 	c.note(noteKey(name), text)
 }
@@ -90,7 +89,7 @@ func (c *collection) note(key, text string) (isNew bool) {
 	return true
 }
 
-// noteKey shortens an invalid name, which may be megabytes long.
+// An invalid name may be megabytes long, so we shorten it.
 func noteKey(name string) string { return printable.Line(name, 300) }
 
 func (c *collection) noteEvent(e *event) (isNew bool) {
@@ -136,8 +135,8 @@ func (k *knownSlices) replace(all *collection, now time.Time) {
 }
 
 func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
-	// If a Service has no existing slice left, all of its deleted ones stay for the full time
-	// again.
+	// If none of a Service's slices are left, we also start over with those that were deleted
+	// before, so all of them stay for the full time.
 	services := make(map[string]bool)
 	for _, sl := range gone {
 		services[sl.Service] = true

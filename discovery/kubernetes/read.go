@@ -21,18 +21,19 @@ const (
 	priorityLabel = "understudy.dev/priority"
 	weightLabel   = "understudy.dev/weight"
 
-	maxEndpoints = 1000 // in a slice (discovery/v1)
-	maxPorts     = 100  // in a slice
-	maxHints     = 8    // zones, and as many nodes, of an endpoint
-	maxText      = 253  // bytes of the name of an object or a node
+	maxEndpoints = 1000 // per slice (discovery/v1)
+	maxPorts     = 100  // per slice
+	maxHints     = 8    // per endpoint; zones and nodes each
+	maxText      = 253  // bytes in the name of an object or a node
 
-	maxEvent = 8 << 20 // bytes of one event, or of one slice in a list; etcd's limit is 1.5 MiB
+	maxEvent = 8 << 20 // bytes in one event, or in one slice of a list; etcd's limit is 1.5 MiB
 	maxList  = 256 << 20
 )
 
-// object is an EndpointSlice (discovery.k8s.io/v1), or the status in an event of type ERROR. We decode
-// lists into arrays: encoding/json skips what exceeds them, and elements of two bytes of JSON could
-// fill our memory otherwise. It ignores case, so names without a tag are those of the API.
+// object is an EndpointSlice (discovery.k8s.io/v1), or the status in an event of type ERROR. Note
+// that we decode lists into arrays, because encoding/json skips whatever doesn't fit. With slices,
+// someone could fill up our memory with elements that are just two bytes of JSON each. Names don't
+// need tags, since encoding/json ignores case.
 type object struct {
 	Metadata struct {
 		Name, ResourceVersion string
@@ -43,7 +44,7 @@ type object struct {
 	}
 	AddressType string
 	Endpoints   [maxEndpoints + 1]*struct {
-		Addresses  [1]string // Kubernetes ignores further addresses
+		Addresses  [1]string // Kubernetes ignores the rest
 		Conditions struct{ Ready, Serving, Terminating *bool }
 		TargetRef  struct {
 			UID string `json:"uid"`
@@ -68,17 +69,16 @@ type port struct {
 
 type hint struct{ Name string }
 
-// slice is what we keep of an EndpointSlice. It is immutable.
+// slice is what we keep of an EndpointSlice. It's immutable.
 type slice struct {
 	labels
 	name, addressType string
 	endpoints         []endpoint // one more than maxEndpoints if there are too many
 	ports             []port     // one more than maxPorts if there are too many
-	expiry            time.Time  // of a deleted slice
+	expiry            time.Time  // only set for deleted slices
 }
 
-// endpoint is what we keep of an endpoint. Many share the names of zones and nodes, so we intern
-// those.
+// The names of zones and nodes are interned, because many endpoints share them.
 type endpoint struct {
 	rank
 	address            string // may be ""
@@ -126,8 +126,7 @@ func (s *slice) hasLongText() bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText })
 }
 
-// rank is the condition of an endpoint: the better, the higher.
-type rank int8
+type rank int8 // higher is better
 
 const (
 	rankGone     rank = iota // terminating, and not serving
@@ -137,7 +136,7 @@ const (
 )
 
 func rankOf(isReady, serving, terminating *bool) rank {
-	// In the API, nil means true for ready and serving, and false for terminating.
+	// As the API defines it, nil means true for ready and serving, but false for terminating.
 	switch {
 	case isReady == nil || *isReady:
 		return rankReady
@@ -152,7 +151,7 @@ func rankOf(isReady, serving, terminating *bool) rank {
 type event struct {
 	Type    string
 	Object  object
-	problem error // of the object; the stream goes on
+	problem error // something is wrong with the object, but we can read on
 	err     error // the stream has ended
 }
 
@@ -173,7 +172,7 @@ func readEvents(ctx context.Context, body io.Reader) <-chan *event {
 	return ch
 }
 
-// stream reads JSON values. Each of them, with what precedes it, may have up to maxEvent bytes.
+// stream reads JSON values. Each may have up to maxEvent bytes, including whatever comes before it.
 type stream struct {
 	limited *io.LimitedReader
 	*json.Decoder
@@ -185,8 +184,8 @@ func newStream(body io.Reader) *stream {
 }
 
 func (s *stream) next(value any) (problem, err error) {
-	// After a problem, we can go on with the next value; after err, we cannot. We describe a type
-	// mismatch in JSON's terms, since the names of our Go types mean nothing to a user.
+	// If there's just a problem, we can go on with the next value, but not after err. Our Go types
+	// would mean nothing to users, so we describe type mismatches in JSON's terms.
 	err = s.Decode(value)
 	isTooLong := s.limited.N <= 0
 	s.limited.N = maxEvent

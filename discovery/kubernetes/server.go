@@ -30,14 +30,14 @@ const (
 	maxFile           = 1 << 20
 	maxStatus         = 64 << 10
 	maxService        = 1 << 20
-	reasonTimeout     = 2 * time.Second // to get the Services (docs/waits.md)
+	reasonTimeout     = 2 * time.Second // how long getting the Services may take (docs/waits.md)
 )
 
-// server is an API server, by default that of the cluster we run in.
+// server is an API server. By default, it's that of the cluster we're running in.
 type server struct {
 	host       string
 	transport  http.RoundTripper
-	accountDir string // directory of the service account's files, or "" for the default
+	accountDir string // where the service account's files are, or "" for the default
 }
 
 func (s server) Check(bool) error {
@@ -73,8 +73,8 @@ func (s server) readFile(name string) ([]byte, error) {
 }
 
 func (s server) podNamespace() (string, error) {
-	// A program with its own transport may run outside a cluster, where no file tells the
-	// namespace.
+	// If the program has its own transport, it may not be running in a cluster, so there may be no
+	// such file.
 	b, err := s.readFile("namespace")
 	switch {
 	case err == nil && labelPattern.Match(b):
@@ -89,12 +89,12 @@ func (s server) podNamespace() (string, error) {
 // apiClient is safe for concurrent use.
 type apiClient struct {
 	server
-	users           int         // watches; guarded by clients
-	noInitialEvents atomic.Bool // the server rejects watches with initial events
+	users           int         // number of watches, guarded by clients
+	noInitialEvents atomic.Bool // the server doesn't support watches with initial events
 
 	mu           sync.Mutex
 	ca           []byte
-	podTransport *http.Transport // uses the pod's CA; nil if the program provides a transport
+	podTransport *http.Transport // uses the pod's CA; nil if the program has its own transport
 }
 
 var clients = struct {
@@ -102,7 +102,8 @@ var clients = struct {
 	byServer map[server]*apiClient
 }{byServer: make(map[server]*apiClient)}
 
-// clientOf returns the client that all watches of a server share. The caller must release it.
+// clientOf returns the client for a server, which is shared by all watches. The caller must release
+// it.
 func clientOf(s server) *apiClient {
 	clients.Lock()
 	defer clients.Unlock()
@@ -124,7 +125,7 @@ func (h *apiClient) release() {
 }
 
 func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error) {
-	// The pod's files are replaced from time to time, so we read them for each request.
+	// The pod's files are replaced every now and then, so read them for each request.
 	if h.transport != nil {
 		return h.transport, "", nil
 	}
@@ -144,7 +145,7 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // for a transport that we no longer use
+			IdleConnTimeout:     90 * time.Second, // in case we've switched to a new transport
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -153,13 +154,13 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 }
 
 func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.Reader, error) {
-	// When ctx ends, we close the body, which ends a pending Read with any transport. We do not
-	// follow redirects, since another server would get the token.
+	// We close the body when ctx ends. With any transport, that ends a pending Read. Redirects
+	// aren't followed, because some other server would get the token.
 	rt, token, err := h.credentials()
 	if err != nil {
 		return nil, err
 	}
-	base, _ := h.baseURL() // Check has returned the error
+	base, _ := h.baseURL() // Check has already returned the error
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	var s status
-	_ = json.Unmarshal(body, &s) // the body may be a proxy's page instead of a Status
+	_ = json.Unmarshal(body, &s) // could be a proxy's page instead of a Status
 	s.Code = response.StatusCode
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	s.retryAfter = time.Duration(min(max(seconds, 0), 120)) * time.Second
@@ -206,7 +207,7 @@ func (s *status) isVersionTooLarge() bool {
 	return slices.Contains(s.Details.Causes[:], cause{"ResourceVersionTooLarge"}) || strings.Contains(s.Message, "Too large resource version")
 }
 
-// reason is "" without the permission to get Services.
+// reason returns "" if we aren't allowed to get Services.
 func (h *apiClient) reason(ctx context.Context, namespace, services string) string {
 	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()

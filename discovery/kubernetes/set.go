@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// This file makes an answer of slices, without network and clock.
+// This file turns slices into an answer. It uses neither the network nor a clock.
 
 const (
 	maxPriority = 127
@@ -24,8 +24,8 @@ const (
 type candidate struct {
 	*endpoint
 	priority, weight int
-	address, family  string // address includes the port
-	id               string // of the pod and the port; equal in both address families
+	address, family  string // the address includes the port
+	id               string // identifies the pod and port, so it's the same in both address families
 }
 
 type answerBuilder struct {
@@ -34,8 +34,8 @@ type answerBuilder struct {
 	notes        map[string]bool
 	listedPorts  map[string]bool
 	seenServices map[string]bool
-	portErr      error           // why we do not know the port of a slice with endpoints
-	known        map[string]bool // IDs and addresses in existing slices; nil while we add these
+	portErr      error           // set if a slice has endpoints but we don't know their port
+	known        map[string]bool // IDs and addresses in existing slices; nil until we've added all of those
 }
 
 func (s *answerBuilder) note(format string, args ...any) {
@@ -45,17 +45,17 @@ func (s *answerBuilder) note(format string, args ...any) {
 }
 
 func answer(q query, snap *snapshot) (discovery.Answer, error) {
-	// We use an endpoint of a deleted slice only if no existing slice has it.
+	// An endpoint in a deleted slice only counts if it isn't in any of the existing ones.
 	s := &answerBuilder{query: q, notes: map[string]bool{}, listedPorts: map[string]bool{}, seenServices: map[string]bool{}}
 	reason := cmp.Or(snap.reason, defaultReason)
 	for _, text := range snap.notes {
 		s.note("%s", text)
-		if isAboutSlice(text) { // an existing slice is not used
+		if isAboutSlice(text) { // there is a slice, but we can't use it
 			reason = text
 		}
 	}
 	if len(snap.existing)+len(snap.deleted) == 0 {
-		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, reason))
+		return discovery.Answer{}, fmt.Errorf("no EndpointSlice of %s: %s", s, reason)
 	}
 	s.addSlices(snap.existing)
 	s.known = make(map[string]bool)
@@ -69,7 +69,7 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 		}
 	}
 	if len(s.candidates) == 0 && s.portErr != nil {
-		return discovery.Answer{}, discovery.Mistake(unknownPortError{s.portErr})
+		return discovery.Answer{}, unknownPortError{s.portErr}
 	}
 	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !strings.Contains(s.ports()+",", fmt.Sprintf(":%d,", n)) {
 		s.note("port %d is not a port of the pods (%s); want the pod's port, not the Service's", n, s.ports())
@@ -79,9 +79,9 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 
 func isAboutSlice(note string) bool { return strings.HasPrefix(note, "slice ") }
 
-// unknownPortError means that there are pods, but that we do not know their port. A Service that
-// gets a second port still has the same pods, so the last answer stays in use. Once these are all
-// gone, calls fail with this error instead of "connection refused".
+// unknownPortError means that there are pods but we can't tell which port to use. If that's because
+// the Service got a second port, it still has the same pods, so we keep using the last answer. Once
+// those pods are all gone, calls fail with this error instead of "connection refused".
 type unknownPortError struct{ error }
 
 func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
@@ -145,7 +145,7 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 		s.note("slice %s has the address %q, want one of %s", sl.name, e.address, sl.addressType)
 		return
 	}
-	address := netip.AddrPortFrom(ip, uint16(number)).String() //nolint:gosec // portOf keeps it below 65536
+	address := netip.AddrPortFrom(ip, uint16(number)).String() //nolint:gosec // portOf makes sure it fits
 	c := candidate{e, priority, weight, address, sl.addressType, address}
 	if e.uid != "" {
 		c.id = e.uid + " " + strconv.Itoa(number)
@@ -204,9 +204,8 @@ func (s *answerBuilder) ports() string {
 }
 
 func (s *answerBuilder) build() discovery.Answer {
-	// The order of the answer does not depend on how the endpoints are spread over slices. If
-	// several candidates have the same address, or the same pod and address family, we use the best
-	// of them.
+	// Make sure that the order doesn't depend on how endpoints are spread over slices. If several
+	// candidates have the same address, or the same pod and address family, we use the best one.
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 			cmp.Compare(a.id, b.id), cmp.Compare(a.family, b.family))
@@ -246,7 +245,7 @@ func (s *answerBuilder) build() discovery.Answer {
 	return a
 }
 
-// newEndpoint expects the best candidate of the pod first.
+// The best candidate of the pod must come first.
 func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
 	best := pod[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight
@@ -260,7 +259,7 @@ func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
 		e.Addresses = append(e.Addresses, c.address)
 	}
 	if best.family == "IPv6" {
-		slices.Reverse(e.Addresses) // the IPv4 address, if there is one, is first
+		slices.Reverse(e.Addresses) // IPv4 goes first
 	}
 	return e
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Scheme is the scheme of the targets of this package. k8s is an alias.
+// Scheme is the scheme of this package's targets. k8s is an alias.
 const Scheme = "kubernetes"
 
 func init() {
@@ -25,24 +25,23 @@ func init() {
 	discovery.Register("k8s", targetMechanisms)
 }
 
-// linger is how long a watch goes on without users.
-const linger = 30 * time.Second
+const linger = 30 * time.Second // how long a watch keeps running without users
 
-// WithTransport makes targets of this package send requests through rt to the API server at host,
-// such as https://10.0.0.1:6443, instead of to the API server of the program's cluster. rt adds the
-// credentials. It must be comparable, such as a pointer, and safe for concurrent use. Channels with
-// the same host and rt share their watches.
+// WithTransport makes this package's targets use the API server at host, e.g.
+// https://10.0.0.1:6443, instead of the one in the program's own cluster. Requests go through rt,
+// which adds the credentials. It must be safe for concurrent use and comparable, e.g. a pointer.
+// Channels share watches if they have the same host and rt.
 func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
 // query must be comparable.
 type query struct {
-	namespace        string // "" means the namespace of the pod
+	namespace        string // "" for the pod's own
 	services         string // sorted and comma-separated
-	port             string // name or number; "" means the default
+	port             string // name or number, "" for the default
 	neverTerminating bool
-	family           string // "IPv4" or "IPv6"; "" means both
+	family           string // "IPv4" or "IPv6", "" for both
 }
 
 func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -105,14 +104,14 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// source is comparable: equal sources find the same endpoints.
+// source is comparable, and equal sources find the same endpoints.
 type source struct {
 	query
 	server
 }
 
-// Start starts or joins a watch. Targets that differ only in the port, or in which endpoints of the
-// slices they use, share one.
+// Start starts a watch or joins an existing one. Targets share a watch if they only differ in the
+// port, or in which of the slices' endpoints they use.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("watching the EndpointSlices of " + s.String())
 	u := &user{query: s.query, receiver: r}
@@ -120,12 +119,12 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Shared(w, 0, w).Start(r.With(discovery.Hooks{Mechanisms: u.update, Confirm: u.confirm, Unconfirmed: u.unconfirmed}))
 }
 
-// user makes the answers of a target from the snapshots of a watch. One call at a time.
+// user turns the snapshots of a watch into answers for one target. Not safe for concurrent use.
 type user struct {
 	query
 	receiver      *discovery.Receiver
-	last          *discovery.Answer // nil before the first
-	failure       error             // why the last snapshot gave no answer, or nil
+	last          *discovery.Answer // nil before the first one
+	failure       error             // why the last snapshot didn't result in an answer, or nil
 	isUnconfirmed bool
 }
 
@@ -140,11 +139,11 @@ func (u *user) update(list []discovery.Mechanism) {
 		return
 	}
 	u.last, u.isUnconfirmed = &a, false
-	_ = u.receiver.Update(a) // only other slices can change an invalid answer
+	_ = u.receiver.Update(a) // if the answer is invalid, retrying won't help until the slices change
 }
 
 func (u *user) fail() {
-	// The snapshot is current, but we cannot make an answer from it.
+	// Even though we can't make an answer from it, the snapshot is current.
 	if u.isUnconfirmed {
 		u.isUnconfirmed = false
 		u.receiver.Unconfirmed(nil, time.Time{})
@@ -153,8 +152,8 @@ func (u *user) fail() {
 }
 
 func (u *user) confirm() {
-	// If the current snapshot gave no answer, an earlier answer is still in use, and this does not
-	// confirm it.
+	// If the current snapshot didn't result in an answer, we're still using an older one, and this
+	// call doesn't confirm that.
 	switch {
 	case u.failure == nil:
 		u.isUnconfirmed = false

@@ -20,17 +20,18 @@ import (
 const (
 	slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-	minUpdateDelay   = 50 * time.Millisecond // after an event, to combine it with the next ones
+	minUpdateDelay   = 50 * time.Millisecond // we wait this long after an event so that we can combine several
 	maxUpdateDelay   = time.Second / 2
-	delayPerEndpoint = 20 * time.Microsecond // several times what an update takes
-	initialTimeout   = 60 * time.Second      // for all initial slices to arrive (docs/waits.md)
-	cancelDelay      = 30 * time.Second      // after the timeout of a watch
-	minSilence       = 10 * time.Second      // a longer watch without an event may mean that a backup was restored
+	delayPerEndpoint = 20 * time.Microsecond // several times as long as an update takes
+	initialTimeout   = 60 * time.Second      // how long the initial slices may take (docs/waits.md)
+	cancelDelay      = 30 * time.Second      // extra time that a watch gets after its own timeout
+	minSilence       = 10 * time.Second      // a watch without events for longer than this may mean that a backup was restored
 )
 
 var errNoAnswer = errors.New("the API server did not answer in time")
 
-// watched identifies a watch, and is the source of its snapshots. Several targets share it.
+// watched identifies a watch and is the source of its snapshots. It can be shared by several
+// targets.
 type watched struct {
 	server
 	namespace string
@@ -44,22 +45,22 @@ func (s watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel, Confirmed: w.confirmed}, nil
 }
 
-// watch belongs to one goroutine, but any may call confirmed.
+// Except for confirmed, only the watch's own goroutine may use it.
 type watch struct {
 	watched
 	receiver    *discovery.Receiver
 	client      *apiClient
 	known       *knownSlices
-	confirmedAt atomic.Value // a time.Time
+	confirmedAt atomic.Value // time.Time
 	doubt       error        // why known may be out of date, or nil
-	nextExpiry  time.Time    // of a deleted slice that was passed on, or zero
+	nextExpiry  time.Time    // when the next deleted slice that we've passed on expires, or zero
 
 	version        string           // resource version of known, or ""
-	initial        *knownSlices     // so far; nil when they are complete
-	initialTimer   *time.Timer      // ends a watch whose initial slices are late
-	updateC        <-chan time.Time // fires when an update is due; nil if none is
-	tokenRejected  bool             // once
-	gotEvent       bool             // from the current watch
+	initial        *knownSlices     // what we have so far; nil once they're complete
+	initialTimer   *time.Timer      // ends the watch if the initial slices are late
+	updateC        <-chan time.Time // nil unless an update is due
+	tokenRejected  bool             // we've already retried once
+	gotEvent       bool             // there's been an event in the current watch
 	followingSince time.Time        // when the initial slices were complete, or zero
 }
 
@@ -75,7 +76,7 @@ func (w *watch) run(ctx context.Context) {
 			w.send(ctx)
 		}
 		lasted := !w.followingSince.IsZero() && time.Since(w.followingSince) > minSilence
-		if lasted { // a watch that ends immediately must not reset the backoff
+		if lasted { // a watch that ends right away must not reset the backoff
 			failures, w.tokenRejected = 0, false
 		}
 		delay, reportErr := w.nextAttempt(err, failures, lasted)
@@ -87,7 +88,7 @@ func (w *watch) run(ctx context.Context) {
 }
 
 func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
-	// Deleted slices may expire while we wait. The snapshots without them are not confirmed.
+	// Deleted slices may expire while we're waiting, but those snapshots aren't confirmed.
 	end := time.Now().Add(delay)
 	for !w.nextExpiry.IsZero() && w.nextExpiry.Before(end) && xnet.Rest(ctx, time.Until(w.nextExpiry)) {
 		w.nextExpiry = w.known.expire(time.Now())
@@ -99,19 +100,19 @@ func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 }
 
 func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Duration, reportErr error) {
-	// What the API server does, and what we do next:
+	// What we do next depends on the API server:
 	//
-	//	ends the watch                                watch again
-	//	does not know our version (410, "too large")  get the initial slices again
-	//	knows no initial events (400, 422)            list first, from now on
-	//	rejects the pod's token (401), once           read the token again
-	//	anything else                                 report it, and back off
+	//	it ends the watch                               watch again
+	//	it doesn't know our version (410, "too large")  get the initial slices again
+	//	it doesn't support initial events (400, 422)    list first, from now on
+	//	it rejects the pod's token (401) once           read the token again
+	//	anything else                                   report it, and back off
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
 	}
 	s, isStatus := errors.AsType[*status](err)
 	isGone := isStatus && (s.Code == http.StatusGone || s.isVersionTooLarge())
-	if isGone || !isStatus && !w.gotEvent && lasted { // after silence, the server may have been restored from a backup (kubernetes 107457)
+	if isGone || !isStatus && !w.gotEvent && lasted { // the server may have been restored from a backup while it was silent (kubernetes 107457)
 		w.version = ""
 	}
 	switch {
@@ -125,11 +126,11 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 		w.client.noInitialEvents.Store(true)
 		return 0, nil
 	case s.Code == http.StatusUnauthorized && !w.tokenRejected && w.client.transport == nil:
-		w.tokenRejected = true // perhaps it was replaced after it was read
+		w.tokenRejected = true // it may have been replaced since we read it
 		return delay, nil
 	case s.Code == http.StatusForbidden:
-		err = discovery.Mistake(fmt.Errorf(
-			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err))
+		err = fmt.Errorf(
+			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err)
 	}
 	return max(delay, time.Second, s.retryAfter), err
 }
@@ -191,7 +192,7 @@ func (w *watch) list(ctx context.Context) error {
 }
 
 func (w *watch) setVersion(version string) {
-	// A version that is too long does not fit into a URL.
+	// If it's too long, it won't fit into a URL.
 	if len(version) > maxText {
 		version = ""
 	}
@@ -263,7 +264,7 @@ func (w *watch) handleEvent(ctx context.Context, e *event) error {
 		return nil
 	}
 	if w.initial != nil {
-		return nil // the versions of initial events are not in order
+		return nil // initial events aren't ordered by version
 	}
 	w.gotEvent = true
 	if metadata.ResourceVersion != "" {
@@ -305,7 +306,7 @@ func (w *watch) markConfirmed() {
 	w.doubt = nil
 }
 
-// confirmed is the time until which we know the last snapshot to be current, or zero.
+// confirmed returns the last time at which we knew the last snapshot to be current, or zero.
 func (w *watch) confirmed() time.Time {
 	at, _ := w.confirmedAt.Load().(time.Time)
 	return at

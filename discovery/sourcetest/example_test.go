@@ -20,7 +20,7 @@ func (f fixedSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking around")
 	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
 	if err != nil {
-		r.Fail(discovery.Mistake(err)) // a retry would not help
+		r.Fail(err)
 	}
 	return discovery.Started{}, nil
 }

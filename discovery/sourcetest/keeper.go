@@ -21,12 +21,12 @@ type checkingReceiver struct {
 	answers     []answerCopy
 	hasSentList bool
 	failures    []string
-	minuteStart time.Time // start of the current minute
-	refusals    int       // number of refused answers in the current minute
+	minuteStart time.Time
+	refusals    int // answers refused in the current minute
 }
 
-// answerCopy is an answer from a source, with a copy from the time when it was sent. A difference
-// between them means that the source has modified the answer.
+// answerCopy has an answer and a copy that we made when it was sent. If they differ, the source has
+// modified the answer since.
 type answerCopy struct{ answer, copy discovery.Answer }
 
 func (k *checkingReceiver) listen() *discovery.Receiver {
@@ -78,12 +78,12 @@ func (k *checkingReceiver) update(inner *discovery.Receiver, a discovery.Answer)
 	k.answersMu.Unlock()
 	k.notify()
 	if k.updateErr != nil && k.repeatsTooOften() {
-		time.Sleep(closedTimeout) // without a pause, the fake clock would not advance
+		time.Sleep(closedTimeout) // without a pause, the fake clock would never advance
 	}
 	return k.updateErr
 }
 
-// repeatsTooOften counts a refused answer, and reports whether the source has sent too many of them
+// repeatsTooOften counts a refused answer. It returns true once there have been too many of them
 // within a minute.
 func (k *checkingReceiver) repeatsTooOften() bool {
 	const maxRefusals = 100
@@ -117,11 +117,10 @@ func (k *checkingReceiver) fail(err error) {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// withoutNumbers replaces all numbers in text, so that texts that differ only in numbers are equal.
 func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// failedBefore reports whether the source has already reported a failure with the same text, and
-// has not answered yet.
+// failedBefore reports whether the source has already failed with the same text, without ever
+// answering.
 func (k *checkingReceiver) failedBefore(err error) bool {
 	k.answersMu.Lock()
 	defer k.answersMu.Unlock()

@@ -10,19 +10,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
-// Report is one report of a source. Exactly one field is set, except that Since accompanies Doubt.
+// Report is one report of a source. Exactly one of the fields is set, except that Since goes with
+// Doubt.
 type Report struct {
 	Answer     *discovery.Answer
 	Mechanisms []discovery.Mechanism
 	Failure    error
 	Rejected   error
 	Confirmed  bool
-	Doubt      error     // the error passed to Unconfirmed; for nil, an error with the text "over"
-	Since      time.Time // the time passed to Unconfirmed
+	Doubt      error     // error passed to Unconfirmed; if that was nil, an error with the text "over"
+	Since      time.Time // time passed to Unconfirmed
 	Trying     string
 }
 
-// String describes the report in one line, such as "answer 10.0.0.1:443" or "fail: no such host".
+// String describes the report in one line, e.g. "answer 10.0.0.1:443" or "fail: no such host".
 func (r Report) String() string {
 	switch {
 	case r.Answer != nil:
@@ -45,8 +46,8 @@ func (r Report) String() string {
 	return "trying: " + r.Trying
 }
 
-// addresses returns the first address of each endpoint, followed by the health of an endpoint that
-// is not usable.
+// addresses returns the first address of each endpoint. If an endpoint isn't usable, its health
+// comes after the address.
 func addresses(a *discovery.Answer) (list []string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -70,8 +71,8 @@ func addresses(a *discovery.Answer) (list []string) {
 	return list
 }
 
-// Record returns a receiver that records all reports, and accepts or refuses answers like a
-// channel. take returns the reports since its last call. Both may be used concurrently.
+// Record returns a receiver that records all reports, and accepts or refuses answers the way a
+// channel would. take returns the reports since its last call. Both are safe for concurrent use.
 func Record() (r *discovery.Receiver, take func() []Report) {
 	keep := &recorder{}
 	return keep.receiver(), keep.take
@@ -116,7 +117,6 @@ func (r *recorder) receiver() *discovery.Receiver {
 	})
 }
 
-// checkRules returns an error if an answer breaks a rule of discovery.Answer.
 func checkRules(a *discovery.Answer) error {
 	if err := topology.CheckNotEmpty(a); err != nil {
 		return err

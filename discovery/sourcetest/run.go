@@ -1,5 +1,5 @@
 // Package sourcetest tests sources against the rules of package discovery and records their
-// reports. It is for tests, including those of other modules.
+// reports. It's meant for tests, including those of other modules.
 package sourcetest
 
 import (
@@ -16,10 +16,10 @@ import (
 var errOver = errors.New("over")
 
 // Run tests that a source keeps the rules of discovery.Source, discovery.Started and
-// discovery.Receiver. It runs several subtests, each in its own bubble of testing/synctest. Each
-// subtest calls the function source in its bubble and tests the returned source. The clock of a
-// bubble is fake, and a real socket would stop it, so the source's dependencies, such as a
-// registry, must be fakes in the same bubble. Run lets the source report for about an hour.
+// discovery.Receiver. It runs several subtests, each in its own testing/synctest bubble. In each of
+// them, it calls source and then tests what it returned. A bubble has a fake clock, and a real
+// socket would stop it. So anything that the source depends on, such as a registry, must be a fake
+// in the same bubble. Run lets the source report for about an hour.
 func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -39,15 +39,15 @@ var checks = map[string]func(failer, discovery.Source){
 	"again":        checkRestart,
 }
 
-// failer is the part of *testing.T that the checks use. This package's own tests use a fake.
+// failer is what we need of *testing.T. This package's own tests use a fake.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
 const (
-	reportTimeout = time.Minute // a source must report something within this time
-	closedTimeout = time.Hour   // a closed source is observed for this time
+	reportTimeout = time.Minute // a source has to report something within this time
+	closedTimeout = time.Hour   // how long to observe a source after Close
 )
 
 func checkReturnsAtOnce(t failer, what string, f func()) {
@@ -104,7 +104,8 @@ func closeSource(t failer, r *checkingReceiver, started *discovery.Started) {
 	checkSilent(t, r)
 }
 
-// checkSilent checks that a closed source sends no reports, except in the first minute after Close.
+// checkSilent checks that a closed source doesn't report anything. Reports in the first minute
+// after Close are fine.
 func checkSilent(t failer, r *checkingReceiver) {
 	t.Helper()
 	time.Sleep(reportTimeout)
@@ -118,7 +119,8 @@ func checkSilent(t failer, r *checkingReceiver) {
 	r.check(t)
 }
 
-// checkLife runs a source for half an hour, and reports failed connections to it every ten minutes.
+// checkLife runs a source for half an hour. Every ten minutes, we tell it that connections have
+// failed.
 func checkLife(t failer, s discovery.Source) {
 	r := &checkingReceiver{t: t}
 	started, _ := startSource(t, s, r)
@@ -160,7 +162,7 @@ func checkTwoChannels(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * reportTimeout) // gives a source that has failed time to retry
+		time.Sleep(10 * reportTimeout) // if the source has failed, it needs time to retry
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())
@@ -188,7 +190,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 		pendingClose = nil
 		mu.Unlock()
 		if closeOnce == nil {
-			return // Start has not returned yet, or the source is closed
+			return // Start hasn't returned yet, or the source is closed
 		}
 		closed := make(chan struct{})
 		go func() {
@@ -229,7 +231,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	checkSilent(t, r)
 }
 
-// checkRestart starts a source twice, like a channel that was idle in between.
+// checkRestart starts a source twice, as if the channel had been idle in between.
 func checkRestart(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {

@@ -201,7 +201,7 @@ func TestHostileNameServer(t *testing.T) {
 			t.Errorf("%d answers, error %v", r.answers, r.lastErr)
 		}
 		for _, r := range w.table.records.Values() {
-			if n := len(w.table.addressesOf(r.host)); n > maxAddresses {
+			if n := len(w.table.addressesOf(r, nil)); n > maxAddresses {
 				t.Fatalf("a host has %d addresses", n)
 			}
 		}

@@ -1,6 +1,7 @@
 package srv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Scheme is the scheme of the targets that this package resolves.
+// Scheme is the scheme of this package's targets.
 const Scheme = "srv"
 
 var logger = grpclog.Component("understudy")
@@ -56,9 +57,9 @@ func (source) Check(bool) error { return nil }
 // watch is used by one goroutine.
 type watch struct {
 	source
-	receiver   *discovery.Receiver
-	table      table
-	lastLogged string
+	receiver     *discovery.Receiver
+	table        table
+	lastProblems error
 }
 
 func (s source) newWatch(r *discovery.Receiver) *watch {
@@ -70,21 +71,23 @@ func (s source) newWatch(r *discovery.Receiver) *watch {
 }
 
 // lookUp looks up the records and their hosts. It sends incomplete results to the receiver meanwhile.
-func (w *watch) lookUp(ctx context.Context) (found discovery.Answer, err error) {
+func (w *watch) lookUp(ctx context.Context) (discovery.Answer, error) {
 	a, err := w.source.lookUp(ctx, w.sendPartial)
 	if err != nil || ctx.Err() != nil {
 		w.table.markUnconfirmed()
-		return found, err
+		return discovery.Answer{}, err
 	}
-	w.log(a)
-	found = w.table.apply(w.name, a)
+	found := w.table.apply(w.name, a)
 	w.table.stored = nil
-	if len(found.Priorities) == 0 && len(a.records) > 0 {
-		if err = names.DescribeFailures(a.problems); err == nil {
-			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
-		}
+	problems := names.DescribeFailures(a.problems)
+	if problems != nil && (w.lastProblems == nil || problems.Error() != w.lastProblems.Error()) {
+		logger.Warningf("srv: %s: %s", w.name, printable.Text(problems.Error()))
 	}
-	return found, err
+	w.lastProblems = problems
+	if len(found.Priorities) == 0 && len(a.records) > 0 {
+		return found, cmp.Or(problems, fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records)))
+	}
+	return found, nil
 }
 
 // sendPartial passes incomplete results of a lookup to the receiver. It uses a copy of the table,
@@ -94,18 +97,4 @@ func (w *watch) sendPartial(a answer) {
 	if found := t.apply(w.name, a); len(found.Priorities) > 0 {
 		_ = w.receiver.Update(found) // no error handling is needed, because the complete answer follows
 	}
-}
-
-func (w *watch) log(a answer) {
-	text := ""
-	switch {
-	case len(a.records) == 0:
-		text = "the records say that there is no such service"
-	case len(a.problems) > 0:
-		text = printable.Text(names.DescribeFailures(a.problems).Error())
-	}
-	if text != "" && text != w.lastLogged {
-		logger.Warningf("srv: %s: %s", w.name, text)
-	}
-	w.lastLogged = text
 }

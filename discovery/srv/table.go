@@ -109,12 +109,15 @@ func (t *table) restored(name string) knownName {
 	return k
 }
 
-// addressesOf returns the addresses of a host.
-func (t *table) addressesOf(host string) []netip.Addr {
-	var all []netip.Addr
+// addressesOf returns the addresses of a record that are not in used, each once.
+func (t *table) addressesOf(r record, used map[netip.AddrPort]bool) (all []netip.AddrPort) {
 	for _, family := range families {
-		k := t.known[nameOf(family, host)]
-		all = append(all, k.addresses.Values()...)
+		k := t.known[nameOf(family, r.host)]
+		for _, ip := range k.addresses.Values() {
+			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] && !slices.Contains(all, address) {
+				all = append(all, address)
+			}
+		}
 	}
 	return all[:min(len(all), maxAddresses)]
 }
@@ -129,19 +132,17 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 		answer.Names[name] = discovery.Name{Addresses: k.last, Until: k.Until}
 	}
 	used := make(map[netip.AddrPort]bool)
-	for start := 0; start < len(records); {
-		priority := records[start].priority
-		end := start
-		for end < len(records) && records[end].priority == priority {
-			end++
+	for n := 0; len(records) > 0; records = records[n:] {
+		priority := records[0].priority
+		for n = 1; n < len(records) && records[n].priority == priority; {
+			n++
 		}
-		if endpoints := t.endpoints(records[start:end], used); len(endpoints) > 0 {
+		if endpoints := t.endpoints(records[:n], used); len(endpoints) > 0 {
 			answer.Priorities = append(answer.Priorities, discovery.Priority{Localities: []discovery.Locality{{
 				Region:    fmt.Sprintf("SRV priority %d", priority),
 				Endpoints: endpoints,
 			}}})
 		}
-		start = end
 	}
 	return answer
 }
@@ -164,24 +165,19 @@ func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) (endpo
 	index := make(map[netip.AddrPort]int)
 	var weights []float64
 	for _, r := range records {
-		addresses := make(map[netip.AddrPort]bool)
-		for _, ip := range t.addressesOf(r.host) {
-			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] && !addresses[address] {
-				addresses[address] = true
-				if _, known := index[address]; !known {
-					index[address] = len(endpoints)
-					endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: strings.TrimSuffix(r.host, ".")})
-					weights = append(weights, 0)
-				}
+		weight, addresses := max(float64(r.weight)*unit, 1), t.addressesOf(r, used)
+		for _, address := range addresses {
+			if _, known := index[address]; !known {
+				index[address] = len(endpoints)
+				endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: strings.TrimSuffix(r.host, ".")})
+				weights = append(weights, 0)
 			}
+			weights[index[address]] += weight / float64(len(addresses))
 		}
-		for address := range addresses {
-			weights[index[address]] += max(float64(r.weight)*unit, 1) / float64(len(addresses))
-		}
-		if n := float64(len(addresses)); n > 0 {
-			sum += max(float64(r.weight)*unit, 1)
+		if len(addresses) > 0 {
+			sum += weight
 			if scale < math.MaxUint32 {
-				scale = leastCommonMultiple(scale, n)
+				scale = leastCommonMultiple(scale, float64(len(addresses)))
 			}
 		}
 	}

@@ -177,7 +177,7 @@ func TestFailingEntriesDoNotAffectOthers(t *testing.T) {
 			logged.Wait(t, eventTimeout, "failover: "+entries[i]+": ", want)
 		}
 	}
-	logged.Wait(t, eventTimeout, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
+	logged.Wait(t, eventTimeout, "the SRV records of _grpc._tcp.none.test. name no server: no calls can be made")
 }
 
 func TestBackendAddedToNameIsUsed(t *testing.T) {

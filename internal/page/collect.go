@@ -16,31 +16,30 @@ const (
 	maxTextLength      = 500
 	maxNameLength      = 120
 	maxNotes           = 20
-	maxEndpoints       = 400             // of all channels together
-	defaultEndpoints   = 20              // of a locality
-	maxFullChannels    = 50              // others are shown without their policies
-	busyAfter          = time.Second     // shorter is not worth showing
-	pageLifetime       = time.Second / 4 // all viewers share a page
-	maxBranches        = 1000            // priorities and localities of all channels together
-	maxSiblingBranches = 100             // priorities, or localities of one
+	maxEndpoints       = 400             // across all channels
+	defaultEndpoints   = 20              // shown per locality
+	maxFullChannels    = 50              // beyond that, we leave out the policies
+	busyAfter          = time.Second     // not worth showing before that
+	pageLifetime       = time.Second / 4 // shared by all viewers
+	maxBranches        = 1000            // priorities and localities, across all channels
+	maxSiblingBranches = 100             // priorities, or localities of one priority
 )
 
 type collection struct {
 	now         time.Time
-	rows        int           // endpoints that the page still has room for
-	branches    int           // and priorities and localities
-	perLocality int           // most endpoints
-	created     time.Time     // the current channel
-	backoff     time.Duration // of the current channel, or 0 if it is unknown
+	rows        int           // how many more endpoints fit on the page
+	branches    int           // how many more priorities and localities fit
+	perLocality int           // most endpoints to show per locality
+	created     time.Time     // when the current channel was created
+	backoff     time.Duration // current channel's backoff, or 0 if unknown
 }
 
 type query struct {
-	channel   uint64 // its ID, or 0 for all
-	endpoints int    // of each locality, or 0 for the default
+	channel   uint64 // ID, or 0 for all channels
+	endpoints int    // per locality, or 0 for the default
 }
 
-// processStart is approximate.
-var processStart = time.Now()
+var processStart = time.Now() // not exact, but close enough
 
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: maxEndpoints, branches: maxBranches, perLocality: defaultEndpoints}
@@ -165,11 +164,11 @@ func (channel *Channel) setInUse(root *Policy) {
 }
 
 func (channel *Channel) describeInUse(root *Policy, d shell.Priority, now time.Time) {
-	// If the priority in use has a problem, we also list those of the lower ones in Why, since
-	// calls could go there.
+	// If there's something wrong with the priority in use, some calls could go to lower ones
+	// instead, so Why explains what's wrong with those too.
 	since, used := d.Since, slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
 	if used >= 0 && root.Children[used].Name != line(d.InUse, maxNameLength) {
-		since = time.Time{} // the highest READY priority takes only probes
+		since = time.Time{} // the highest READY priority only gets probes
 	}
 	channel.InUseSince = timeOf(since)
 	if used < 0 {

@@ -1,5 +1,5 @@
-// Package page renders the page of package debug as HTML and JSON. The JSON is for programs,
-// such as the command understudy watch.
+// Package page renders the page of package debug as HTML and as JSON. The JSON is meant for
+// programs such as understudy watch.
 package page
 
 import (
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Handler returns the handler of the debug page and of its event stream.
+// Handler returns the handler of the debug page and its event stream.
 func Handler() http.Handler { return &handler{} }
 
-// Now returns the page with all channels of this process. It must not be changed.
+// Now returns the page with all channels of this process. Don't modify it.
 func Now() *Page { return collect(query{}) }
 
 type handler struct {
@@ -29,7 +29,7 @@ type handler struct {
 }
 
 func (h *handler) collect(q query) *Page {
-	// Viewers who ask for the same page within pageLifetime share it.
+	// Viewers share a page if they ask for the same one within pageLifetime.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.page == nil || h.query != q || time.Since(h.page.Time) > pageLifetime {

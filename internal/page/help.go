@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// messages explains what users of the library and the command see in logs and errors. Each
-// paragraph has the words of messages and, indented, their cause and what to do. The page shows it
-// offline, and docs/howto/troubleshooting.md is generated from it.
+// messages explains what users may see in logs and errors, both of the library and of the command.
+// Each paragraph starts with one or more messages, followed by their cause and what to do about it,
+// both indented. The page can show them offline, and docs/howto/troubleshooting.md is generated from
+// them.
 //
 //go:embed messages.txt
 var messages string
 
-// explained is a paragraph of messages: a heading, or messages.
+// One paragraph of messages. It's either a heading or the rest.
 type explained struct {
 	Heading     string
 	Words       []string

@@ -9,36 +9,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Page is the content of the debug page, in HTML and JSON. docs/debug.md describes the fields. Text
-// from outside is truncated and escaped.
+// Page is the content of the debug page, for both HTML and JSON. See docs/debug.md for the fields.
+// Text from outside is truncated and escaped.
 type Page struct {
 	Time time.Time `json:"time"`
-	// Started is the start time of the process. Channel IDs are unique within a process.
+	// Started is when the process started. Channel IDs are only unique within a process.
 	Started  time.Time  `json:"started"`
 	Channels []*Channel `json:"channels"`
 }
 
-// Channel describes one channel.
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
 	// Twin is set if another channel on the page has the same target.
 	Twin bool `json:"twin,omitempty"`
-	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING for a
-	// channel without policies.
+	// State is the state of the root policy. It's IDLE for an idle channel, and CONNECTING if there
+	// aren't any policies yet.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Idle is set if the channel is idle. Tree then shows its last policies.
+	// Idle is set if the channel is idle. Tree then shows the policies it had last.
 	Idle bool `json:"idle,omitempty"`
 	// InUse is the name of the priority that gets the calls, or "" if there is none.
 	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why tells of each higher priority why it is not in use or, if none is, why calls fail. If the
-	// priority in use has a problem, Why also tells those of the lower ones.
+	// Why explains why each of the higher priorities isn't in use or, if no priority is, why calls
+	// fail. If there's a problem with the priority in use, the problems of lower ones are included
+	// too.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
-	// Cause is why the priority in use takes only the share Takes of the calls, such as "full". Others
-	// are the priorities that take the others. Refused is the share of the calls that none takes.
+	// Cause says why the priority in use doesn't take all calls, e.g. "full". Takes is its share of
+	// them, Refused is the share that's refused, and Others are the priorities that get the rest.
 	Cause   string   `json:"cause,omitempty"`
 	Takes   float64  `json:"takes,omitempty"`
 	Others  []string `json:"others,omitempty"`
@@ -49,7 +49,7 @@ type Channel struct {
 	Events  []Event  `json:"events,omitempty"`
 }
 
-// Label is the target, with the channel's ID if another channel has the same target.
+// Label returns the target. If another channel has the same one, we add the channel's ID.
 func (c *Channel) Label() string {
 	if c.Twin {
 		return fmt.Sprintf("%s (channel %d)", c.Target, c.ID)
@@ -57,12 +57,11 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Headline returns a sentence about where the channel's calls go, such as "Calls go to p0 us-east,
-// 20/s."
+// Headline says where the channel's calls go in one sentence, e.g. "Calls go to p0 us-east, 20/s."
 func (c *Channel) Headline() string { return c.HeadlineFor("") }
 
-// HeadlineFor is like Headline, but the sentence also contains the duration unless it is "", as in
-// "Calls go to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
+// HeadlineFor is like Headline, but can say how long this has been going on, e.g. "Calls go to p0
+// us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) HeadlineFor(duration string) string {
 	text := c.beginning(func(share float64) string { return printable.Percent(share) + " %" })
 	if duration != "" && !c.Idle {
@@ -74,7 +73,7 @@ func (c *Channel) HeadlineFor(duration string) string {
 	return text + c.ending()
 }
 
-// HeadlineSince is when what Headline says began, or nil if we do not know.
+// HeadlineSince is the time since which Headline has been true, or nil if we don't know.
 func (c *Channel) HeadlineSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -82,8 +81,8 @@ func (c *Channel) HeadlineSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announcement is Headline without the numbers that change every second: a screen reader would read
-// them out.
+// Announcement is Headline without the numbers that change every second, since a screen reader
+// would read out each change.
 func (c *Channel) Announcement() string {
 	text := c.beginning(func(float64) string { return "some" })
 	switch {
@@ -96,17 +95,14 @@ func (c *Channel) Announcement() string {
 	return text + c.ending()
 }
 
-// Failing is true if at least half of the recent calls failed.
 func (c *Channel) Failing() bool { return c.takesCalls() && c.Recent.Failing() }
 
-// Alarming is true if at least half of the recent calls failed, if calls are refused, or if no
-// priority can take calls.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || c.Refused > 0 || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
 
-// Load is "shed" if calls are refused, "full" if the priority in use takes only some of the calls
-// because of load, and otherwise "".
+// Load returns "shed" if calls are being refused, "full" if load keeps the priority in use from
+// taking all calls, and "" otherwise.
 func (c *Channel) Load() string {
 	switch {
 	case c.Refused > 0:
@@ -151,7 +147,7 @@ func (c *Channel) beginning(percent func(float64) string) string {
 	return "Calls can be sent"
 }
 
-// Reasons has a line for the problem of the priority in use, if there is one, and one for each
+// Reasons has one line for what's wrong with the priority in use, if anything, and one for each
 // element of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
@@ -166,59 +162,56 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere is true if a priority is in use, so that Why is about the others.
+// Elsewhere reports whether some priority is in use, in which case Why is about the other ones.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
 
-// Source describes one source of a channel.
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying describes what the source is waiting for. It is "" after the first answer or error.
+	// Trying is what the source is waiting for. It's "" once there has been an answer or an error.
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error, or "". LastError is the last error, even if the source has
-	// recovered, and LastErrorAt is its time.
+	// Error is the current error, or "". LastError and LastErrorAt stay even after the source has
+	// recovered.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
-	// Notes lists the fields of the answer that have no effect.
+	// Notes lists fields of the answer that have no effect.
 	Notes []string `json:"notes,omitempty"`
-	// ErrorSince is the time at which the current error began. Confirmed is the time at which the
-	// endpoints in use were last confirmed.
+	// ErrorSince is when the current error began. Confirmed is when the endpoints in use were last
+	// confirmed.
 	ErrorSince *time.Time `json:"error_since,omitempty"`
 	Confirmed  *time.Time `json:"confirmed,omitempty"`
 	Endpoints  int        `json:"endpoints"`
 	Priorities int        `json:"priorities"`
 }
 
-// Event is one line of the history of a channel.
 type Event struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`
 }
 
-// Policy describes a policy and its children.
 type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
-	// BusySince is set if the policy has been busy for at least a second. The other fields then
-	// describe its earlier state.
+	// BusySince is set if the policy has been busy for at least a second, in which case the other
+	// fields may be out of date.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through lists the policies with only one child, such as drop, that are directly above this
-	// policy, from top to bottom.
+	// Through lists the policies right above this one that have just one child, e.g. drop, from top
+	// to bottom.
 	Through []Layer `json:"through,omitempty"`
-	// Notes contains remarks on the policy, such as which calls it drops.
+	// Notes has remarks on the policy, e.g. which calls it drops.
 	Notes    []string `json:"notes,omitempty"`
 	Children []*Child `json:"children,omitempty"`
-	// Folded counts the children that the page omits, by state.
+	// Folded counts children that aren't on the page, by state.
 	Folded map[string]int `json:"folded,omitempty"`
 
-	refused float64 // the share of the channel's calls that no priority takes
+	refused float64 // share of the channel's calls that no priority takes
 	counts  counts
 }
 
@@ -237,40 +230,42 @@ type Child struct {
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the last error of the child, even if the child has recovered. ErrorAt is its time.
+	// Error and ErrorAt are about the child's last error. They stay even after the child has
+	// recovered.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
-	// NextAttempt is the latest time of the next attempt to connect to an endpoint.
+	// NextAttempt is when we'll try to connect to the endpoint again, at the latest.
 	NextAttempt *time.Time `json:"next_attempt_by,omitempty"`
 	InUse       bool       `json:"in_use,omitempty"`
-	// Why is the reason why a priority is not in use, or what it is waiting for.
+	// Why explains why a priority isn't in use, or what it's waiting for.
 	Why string `json:"why,omitempty"`
-	// Cause is why a READY priority takes only some of its calls, such as "full".
+	// Cause is why a READY priority only takes some of its calls, e.g. "full".
 	Cause     string   `json:"cause,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
-	// Share is the share of the channel's calls that the child should currently get, from 0 to 1.
+	// Share is the share of the channel's calls that the child should currently be getting, from 0
+	// to 1.
 	Share float64 `json:"share"`
-	// Scheduled is the number of calls that the parent's scheduler has assigned to the child.
+	// Scheduled is how many calls the parent's scheduler has assigned to the child.
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`
-	// Ejected describes why and for how long the endpoint is ejected, or is "".
+	// Ejected says why an ejected endpoint was ejected, and for how long.
 	Ejected string `json:"ejected,omitempty"`
-	// EjectedBy is the algorithm that ejected the endpoint. EjectedUntil is the time at which the
-	// ejection ends.
+	// EjectedBy is the algorithm that ejected the endpoint, and EjectedUntil is when the ejection
+	// ends.
 	EjectedBy    string     `json:"ejected_by,omitempty"`
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order  int  // sort key; endpoints with problems come first
-	open   bool // the page shows the child expanded
+	order  int  // for sorting, problems first
+	open   bool // expanded on the page
 	counts counts
 
-	lowest []float64 // a priority's lowest share in each ten seconds of the last ten minutes
+	lowest []float64 // a priority's lowest share in every ten seconds of the last ten minutes
 }
 
-// counts also has the endpoints that the page omits.
+// Unlike the page itself, this covers all endpoints.
 type counts struct {
 	endpoints, ready int
 	recent           recents

@@ -78,7 +78,7 @@ func scheduledOf(details any) []uint64 {
 	return nil
 }
 
-// shares also adds notes to p about dropped calls and ejected endpoints.
+// shares also adds notes about dropped calls and ejected endpoints to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -128,8 +128,9 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 }
 
 func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []float64) {
-	// With overflow, we offer calls to the READY priorities in order. Those that none takes are
-	// refused, or wait for another priority.
+	// With overflow, we go through the READY priorities in order and offer each of them the
+	// remaining calls. Calls that nobody takes are refused, unless there's another priority worth
+	// waiting for.
 	var ready []int
 	awaited := false
 	priority := func(i int) shell.PriorityChild {
@@ -142,7 +143,7 @@ func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []
 		switch {
 		case child.Share != nil && child.CountsAs == prioritycore.Ready && t.State == connectivity.Ready:
 			ready = append(ready, i)
-		case t.Children[i].Name == d.InUse && t.State != connectivity.TransientFailure: // while calls fail, no priority is in use
+		case t.Children[i].Name == d.InUse && t.State != connectivity.TransientFailure: // if calls fail, nothing is in use
 			shares[i] = share
 		}
 	}
@@ -209,8 +210,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	return child
 }
 
-// stateOrder puts endpoints with problems first.
-var stateOrder = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
+var stateOrder = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3} // problems first
 
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
@@ -268,7 +268,7 @@ func (c *collection) fold(p *Policy) {
 }
 
 func (p *Policy) absorb(below *Policy) {
-	// A policy such as drop has a single child without a name. We show it as a mere layer above the
+	// Policies like drop have a single unnamed child, so we show them as a layer on top of the
 	// policy below.
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}
@@ -303,7 +303,7 @@ func (p *Policy) markEjected(ejected map[string]shell.Ejected, now time.Time) {
 	}
 }
 
-const healthCheck = "the health check says" // the endpoint is connected
+const healthCheck = "the health check says" // it's connected, so there's no next attempt
 
 var causes = [...]string{
 	core.None:                "nobody",

@@ -10,20 +10,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls
-// of the shorter period failed, see windows.
+// Recent counts the calls that ended within the last ten seconds. If most of them failed only just
+// now, we look at fewer seconds, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
-	// Failed counts calls whose status suggests a problem of the backend: UNAVAILABLE,
-	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists the codes
-	// that occurred.
+	// Failed counts calls that point to a problem with the backend, i.e. those that ended with
+	// UNAVAILABLE, DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes
+	// lists the ones that occurred.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are in seconds. A shorter one shows an outage earlier. We use it if it has minCalls
-// calls, and half of them failed.
+// In seconds. We prefer a shorter window if it has at least minCalls calls and half of them failed,
+// so that an outage shows up sooner.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
@@ -31,7 +31,7 @@ type recents [len(windows)]shell.Recent
 const minCalls = 3
 
 func recentOf(counts recents, earliest, now time.Time) *Recent {
-	// No call can have started before earliest.
+	// Calls can't have started before earliest, so a rate must not cover more time than that.
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {
 		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= minCalls {
@@ -49,7 +49,7 @@ func recentOf(counts recents, earliest, now time.Time) *Recent {
 	return recent
 }
 
-// Failing is true if at least half of the calls failed.
+// Failing reports whether at least half of the calls failed. It's false if there weren't any.
 func (r *Recent) Failing() bool { return r != nil && r.Failed > 0 && 2*r.Failed >= r.Ended }
 
 func (r *Recent) failures() string {

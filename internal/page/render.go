@@ -28,7 +28,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
 	},
 	"name": func(c *Child) string {
-		if c.title() == "/" { // a locality whose fields are all empty
+		if c.title() == "/" { // all of the locality's fields are empty
 			return "no locality"
 		}
 		return c.title()

@@ -9,7 +9,7 @@ import (
 
 const maxStale = 4
 
-// Stale returns a sentence for each source that has failed while its last answer is still in use.
+// Stale returns a sentence for each source that's failing while we still use its last answer.
 func (c *Channel) Stale(now time.Time) (sentences []string) {
 	n := 0
 	for _, s := range c.Sources {
@@ -26,13 +26,12 @@ func (c *Channel) Stale(now time.Time) (sentences []string) {
 	return sentences
 }
 
-// Stale is true if the source fails while its last answer is still in use.
 func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {
 	ago := func(t *time.Time) string { return printable.Duration(max(0, now.Sub(*t))) }
 	text := "The source has been failing"
-	if s.Name != "" { // older pages do not name the only source
+	if s.Name != "" { // older pages don't name the only source
 		text = "Source " + s.Name + " has been failing"
 	}
 	if s.ErrorSince != nil {

@@ -9,12 +9,13 @@ import (
 const (
 	maxViewers        = 32
 	minInterval       = time.Second
-	maxStreamDuration = 5 * time.Minute  // the browser then reconnects
-	writeTimeout      = 10 * time.Second // the server disconnects a viewer that reads nothing for this time
+	maxStreamDuration = 5 * time.Minute  // after that, the browser reconnects
+	writeTimeout      = 10 * time.Second // we drop viewers that don't read for this long
 )
 
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
-	// We send the page whenever it changes. Each viewer costs us at most a twentieth of the time.
+	// We send the page whenever it changes, but rendering must not take up more than 5% of our time
+	// per viewer.
 	defer h.viewers.Add(-1)
 	if h.viewers.Add(1) > maxViewers {
 		w.Header().Set("Retry-After", "10")
@@ -37,7 +38,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 		}
 		if !bytes.Equal(next, last) {
 			last = next
-			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // some servers do not support deadlines
+			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // some servers don't support deadlines
 			if _, err := w.Write(next); err != nil || control.Flush() != nil {
 				return
 			}

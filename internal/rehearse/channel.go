@@ -12,31 +12,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// A channel does what policy/priority does with the decisions of its cores.
+// A channel acts on the decisions of its cores, like policy/priority does.
 type channel struct {
 	model      *model
 	index      int
-	roundRobin bool // gRPC's, over all servers
+	roundRobin bool // uses gRPC's round_robin over all servers
 	next       int
 	join       *join.Core
 	core       *core.Core
 	names      []string
-	children   map[string]*child // by name, which is the number of the priority
-	intakes    []*intake         // by priority
-	timers     map[timer]uint64  // the serial number of the timer that runs
+	children   map[string]*child // the name is the number of the priority
+	intakes    []*intake
+	timers     map[timer]uint64
 
 	chosen string
-	state  core.State // published
+	state  core.State
 	wanted string
-	offers bool          // calls are offered to the READY children: the one in use is READY
-	start  time.Duration // time of the first update, or negative
+	offers bool          // the child in use is READY, so calls are offered to all READY children
+	start  time.Duration // when the first update came; negative until then
 	closed bool
 
 	tokens  float64
 	waiting []*call
 }
 
-// An intake is the share of a priority, and what the share must know of its connections.
+// An intake is a priority's share and what the share needs to know about its connections.
 type intake struct {
 	*share.Share
 	share.Link
@@ -66,7 +66,6 @@ func newChannel(m *model, index int) *channel {
 	return c
 }
 
-// Calls under way end as they would have.
 func (c *channel) close() {
 	c.closed = true
 	if c.roundRobin {
@@ -132,7 +131,8 @@ func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
 	})
 }
 
-// The shares learn what has become of the other priorities, and the core whether we want one more.
+// settle tells the shares about the state of the other priorities, and the core whether we want one
+// more.
 func (c *channel) settle() {
 	if c.closed || !c.model.world.Policy.Overflow {
 		return
@@ -185,7 +185,7 @@ func (c *channel) setLast() {
 	}
 }
 
-// If the lowest READY priority cannot carry its calls, we want one more below it.
+// want asks for another priority if the lowest READY one can't carry its calls.
 func (c *channel) want() {
 	below := ""
 	if p := share.Short(c.order()); p >= 0 {
@@ -197,7 +197,7 @@ func (c *channel) want() {
 	}
 }
 
-// We end long backoffs of each child while none is READY.
+// limitBackoffs cuts each child's long backoffs short while no child is READY.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
 	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))
@@ -231,7 +231,7 @@ func (c *channel) anyReady() bool {
 	return false
 }
 
-// A call is the user's, with all its attempts.
+// A call as the user sees it, which includes all attempts.
 type call struct {
 	began, deadline time.Duration
 	costly          bool
@@ -260,7 +260,7 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-// We cut off what would overflow: no run is that long.
+// seconds cuts off what would overflow. No run takes that long.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), 1e18))
 }
@@ -307,7 +307,7 @@ func (c *channel) pick(r *call) {
 	}
 }
 
-// We settle if a call has changed what a share means for the other priorities.
+// with settles if f has changed what the share means for other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
 	before := s.Standing()

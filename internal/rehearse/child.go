@@ -18,7 +18,7 @@ import (
 	coreedf "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
-// A child is what is below a priority: outlier detection, and the localities.
+// A child is everything below a priority: outlier detection and the localities.
 type child struct {
 	channel    *channel
 	name       string
@@ -29,14 +29,13 @@ type child struct {
 	endpoints  []*endpoint
 	reported   weightedtarget.State
 	ready      []*locality
-	scheduler  *edf.Scheduler // of the localities that are READY
+	scheduler  *edf.Scheduler
 	updated    bool
 	closed     bool
-	resets     bool // the timer that ends long backoffs runs
+	resets     bool
 	resetRun   uint64
 }
 
-// A locality has round robin over its endpoints.
 type locality struct {
 	child     *child
 	name      string
@@ -44,7 +43,7 @@ type locality struct {
 	wrr       *weightedroundrobin.Core[*endpoint]
 	ready     []*endpoint
 	scheduler *edf.Scheduler
-	waits     bool // it publishes later, as with many endpoints
+	waits     bool // publishes with a delay, as there are many endpoints
 }
 
 func (c *channel) newChild(name string) *child {
@@ -93,7 +92,7 @@ func (m *model) subset(servers []*server) []*server {
 
 func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
-// With the first update, all endpoints connect.
+// connect connects all endpoints with the first update.
 func (ch *child) connect() {
 	if ch.updated {
 		return
@@ -283,7 +282,7 @@ func (ch *child) pick() *endpoint {
 	return nil
 }
 
-// An endpoint has a pick_first with a subchannel, and its entry in outlier detection.
+// An endpoint has a pick_first with a subchannel, and an entry in outlier detection.
 type endpoint struct {
 	share.Endpoint
 	locality  *locality
@@ -293,12 +292,12 @@ type endpoint struct {
 	robin     *weightedroundrobin.Child[*endpoint]
 	outlier   *outlierdetection.Endpoint[*endpoint]
 	connected bool
-	run       uint64 // number of the subchannel and of its attempt: later events of earlier ones say nothing
-	attempts  int    // that failed in a row
+	run       uint64 // number of the current connection attempt; we ignore events of earlier ones
+	attempts  int
 
 	successes, failures uint64
-	row                 int    // of failures
-	period              uint64 // grows with each first failure of a row, and with each change of the outlier's state
+	row                 int
+	period              uint64 // incremented when a row of failures begins, or the outlier changes its state
 	rowSince            uint64
 	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service
 }
@@ -323,7 +322,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 			})
 		case pickfirst.Backoff:
 			e.backOff(a.Count)
-		case pickfirst.AwaitCalls: // calls are not counted here: a server that was called has answered
+		case pickfirst.AwaitCalls: // we don't count calls here, as any server that was called has answered
 			m.after(0, func() { e.apply(e.leaf.CallsEnded(0, true)) })
 		case pickfirst.WatchHealth:
 			m.after(roundTrip, e.reportHealth)
@@ -336,7 +335,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 	}
 }
 
-// An attempt to connect takes two round trips, or one until it is refused.
+// dial tries to connect, which takes two round trips, or one if it's refused.
 func (e *endpoint) dial() {
 	m := e.child.channel.model
 	e.run++
@@ -378,7 +377,8 @@ func (e *endpoint) dial() {
 	})
 }
 
-// gRPC's backoff is 1 s, times 1.6 for each further failure, a fifth more or less.
+// backOff is like gRPC's backoff, which is 1 s times 1.6 for each further failure, plus or minus a
+// fifth.
 func (e *endpoint) backOff(failures int) {
 	m := e.child.channel.model
 	longest := m.world.Policy.MaxConnectBackoff
@@ -433,7 +433,7 @@ func (e *endpoint) reportHealth() {
 	e.apply(e.leaf.Health(0, state, nil))
 }
 
-// A ticket is what the endpoint was when a call began.
+// A ticket is a note of the endpoint's state at the beginning of a call.
 type ticket struct {
 	period   uint64
 	ejection uint64
@@ -444,7 +444,7 @@ func (e *endpoint) begin() ticket {
 	return ticket{e.period, e.ejection, e.outlier.State() == outlierdetection.Returned}
 }
 
-// We count the end of a call as policy/outlierdetection does.
+// ended counts calls in the same way as policy/outlierdetection.
 func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 	if e.child.closed || e.child.outliers.NoOp() || blame == share.FullNow {
 		return

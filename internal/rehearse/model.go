@@ -15,7 +15,7 @@ const (
 	forever   = time.Duration(math.MaxInt64)
 )
 
-// A run is a heap of events, each at its time.
+// A model runs events in order of time.
 type model struct {
 	world   World
 	now     time.Duration
@@ -28,33 +28,32 @@ type model struct {
 	Observer
 }
 
-// Observer sees what happens in a run, in the order in which it happens. Its functions may be nil.
+// Observer watches a run. Its functions are called in the order in which things happen, and may be
+// nil.
 type Observer struct {
 	Attempted func(now time.Duration, priority int)
 	Ended     func(Call)
-	Stopped   func() bool // ends the run early; called now and then
+	Stopped   func() bool // called now and then; true ends the run early
 }
 
-// Call is a call that has ended.
 type Call struct {
 	Client       int
 	Began, Ended time.Duration
-	Priority     int // of the last attempt
+	Priority     int
 	Attempts     int
 	End          End
 }
 
-// End is how a call ended.
 type End int
 
-// All but the first end are lost calls.
+// Everything but Answered is a lost call.
 const (
 	Answered     End = iota
-	Failed           // by a server, or its deadline passed there
-	Refused          // by the client: no priority takes it
-	Waited           // while it waited for a connection
-	NoConnection     // no priority is connected
-	Dropped          // by the client, as the source asks
+	Failed           // a server failed it, or had it when the deadline passed
+	Refused          // by the client, as no priority takes it
+	Waited           // the call was still waiting for a connection
+	NoConnection     // no priority was connected
+	Dropped          // by the client, at the source's request
 )
 
 type event struct {
@@ -84,8 +83,9 @@ func (m *model) at(t time.Duration, do func()) {
 	heap.Push(&m.events, event{t, m.serial, do})
 }
 
-// hasCalls reports whether calls are made. Without them, only use looks at what is READY: to prepare
-// picks at each report would take minutes for a thousand localities.
+// hasCalls returns true if clients make any calls. If they don't, only use cares about what's
+// READY. Preparing picks at each report would be a waste then, and take minutes with a thousand
+// localities.
 func (m *model) hasCalls() bool { return m.world.Rate > 0 }
 
 func (m *model) after(d time.Duration, do func()) { m.at(m.now+d, do) }
@@ -111,7 +111,7 @@ func newModel(w World, seed uint64, o Observer) *model {
 	return m
 }
 
-// Run plays a world, which Check must accept. The same seed always gives the same run.
+// Run plays a world, which must have passed Check. The same seed always gives the same run.
 func Run(w World, seed uint64, o Observer) {
 	m := newModel(w, seed, o)
 	for i := range w.Clients {
@@ -148,7 +148,7 @@ func (m *model) stopped() bool { return m.Stopped != nil && m.Stopped() }
 
 type attempt struct {
 	client   *channel
-	deadline time.Duration // forever if it has none
+	deadline time.Duration
 	costly   bool
 	ended    bool
 	end      func(share.Result)
@@ -168,8 +168,8 @@ type server struct {
 	connections     []*endpoint
 	busy            int
 	queue           []*attempt
-	inside          []*attempt // not ended; counted for Limit, and lost when the server is killed
-	kept            int        // as many inside may have ended
+	inside          []*attempt // may include some that have ended; the rest count towards Limit, and are lost when the server is killed
+	kept            int        // inside is cleaned up when it's longer than this
 	firstUse        time.Duration
 }
 
@@ -290,7 +290,7 @@ func (s *server) next() (a *attempt) {
 		a, s.queue = s.queue[0], s.queue[1:]
 	}
 	if len(s.inside) > max(1000, s.kept) {
-		s.kept = 2 * s.inFlight() // forgets those that have ended
+		s.kept = 2 * s.inFlight() // this drops those that have ended
 	}
 	return a
 }

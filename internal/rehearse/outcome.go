@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// Outcome is what has become of the calls of a world.
 type Outcome struct {
 	Calls, Lost int
-	Refused     int // of the lost: by the client, because no priority takes them
+	Refused     int // lost calls that the client refused because no priority takes them
 	Attempts    int
-	Moves       int           // of all clients, from one priority to another
-	Longest     time.Duration // without any answer
-	Normal      time.Duration // after the last fault, until calls are answered as before it; negative if they never are
-	Peak        []float64     // by priority: the most attempts in a second, as a fraction of what it can answer
-	Seconds     []Second      // of the run
+	Moves       int
+	Longest     time.Duration
+	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
+	Peak        []float64     // for each priority, the most attempts in a second as a fraction of its capacity
+	Seconds     []Second
 }
 
-// Second has the calls that began in a second: how many each priority answered, and how many were
-// lost.
+// Second says how many of the calls that began in a second were answered by each priority, and how
+// many were lost.
 type Second struct {
 	Answered []int
 	Lost     int
 }
 
-// Play runs a world, and returns what has become of its calls. If the context ends, so does the run,
-// and the outcome means nothing.
+// Play runs a world and returns what happened to its calls. If ctx is done, the run ends early and
+// the outcome is meaningless.
 func Play(ctx context.Context, w World, seed uint64) *Outcome {
 	o := &Outcome{Peak: make([]float64, len(w.Priorities))}
 	end := int(w.Length/time.Second) + 1
@@ -75,9 +74,9 @@ func Play(ctx context.Context, w World, seed uint64) *Outcome {
 	return o
 }
 
-// The fleet is back to normal after the first three seconds in which less than 2 % of the calls are
-// lost, and the first priority answers 90 % of what it did before. We count from the end of the
-// last fault.
+// normal returns how long it took to get back to normal after the last fault. That's the case after
+// three seconds in a row in which less than 2 % of the calls are lost and the first priority
+// answers at least 90 % of what it used to.
 func (o *Outcome) normal(w *World) time.Duration {
 	begin, end := w.Length, time.Duration(0)
 	for _, e := range w.Events {
@@ -114,7 +113,8 @@ func (s Second) Total() (n int) {
 	return n + s.Lost
 }
 
-// Mover counts the moves of a client: another priority answers at least eight of ten calls.
+// Mover counts how often a client moves, i.e. starts to get at least eight of ten answers from a
+// different priority.
 type Mover struct {
 	Moves int
 	last  []int

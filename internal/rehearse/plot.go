@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// The first is for the highest priority; all below the third share the last one.
+// colours are for the priorities, highest first. The fourth one is for all that remain.
 var colours = []string{"#2f6db5", "#e0a030", "#6a9a3a", "#8a6ab0"}
 
-// Plot draws how many calls each priority answers in each second, and how many are lost, on top of
-// each other, as an SVG. The time of faults is grey.
+// Plot draws an SVG with the calls that each priority answers per second, stacked, with the lost
+// ones on top. The time of the faults is grey.
 func (o *Outcome) Plot(title string, w World) string {
 	const width, height, left, top = 900, 300, 50, 40
 	series := o.Seconds

@@ -9,9 +9,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// startSources starts the sources of the client's target, as internal/channel/join does for a new
-// process: no answer is stored. A source that works answers at once, and another one when its fault
-// ends.
+// startSources starts the sources of the client's target, like internal/channel/join does in a new
+// process, where no answers are stored. A source that works answers right away. If it has a fault,
+// it answers when the fault ends.
 func (c *channel) startSources() {
 	m, w := c.model, &c.model.world
 	var list []join.Mechanism
@@ -47,7 +47,7 @@ func (c *channel) startSources() {
 	c.deliver()
 }
 
-// sourceFault returns the present fault of the source of some priorities, and its end, or 0.
+// sourceFault returns the current fault of these priorities' source and when it ends, or 0.
 func (m *model) sourceFault(priorities []int) (f Fault, ends time.Duration) {
 	for _, e := range m.world.Events {
 		if (e.Fault == SourceSilent || e.Fault == SourceFails) && (Span{e.From, e.To}).Has(m.now) && slices.Contains(priorities, e.Priority) {
@@ -57,7 +57,6 @@ func (m *model) sourceFault(priorities []int) (f Fault, ends time.Duration) {
 	return 0, 0
 }
 
-// deliver passes the messages of core/join to the policies.
 func (c *channel) deliver() {
 	m := c.model
 	for message := c.join.Next(); message.Kind != join.Nothing; message = c.join.Next() {
@@ -78,7 +77,6 @@ func (c *channel) deliver() {
 	}
 }
 
-// update gives the priorities of the sources that have answered to the policy.
 func (c *channel) update() {
 	if c.start < 0 {
 		c.start = c.model.now

@@ -15,9 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// OfTree returns the world that a channel with a tree has before it: its priorities, with a server
-// for each endpoint, in order, and its policy. We do not know how large the servers are. The
-// outlier detection is that of the first priority.
+// OfTree returns the world that a channel with this tree would see: its priorities, a server for
+// each endpoint in order, and its policy. We can't know how large the servers are. Outlier
+// detection is that of the first priority.
 func OfTree(tree topology.Tree) World {
 	config := tree.Config()
 	n := len(config.Priorities)
@@ -55,15 +55,15 @@ func OfTree(tree topology.Tree) World {
 	return w
 }
 
-// Use is where the calls of a client go.
 type Use struct {
-	Priority int       // -1 if they fail
-	Shares   []float64 // of the servers of the priority
-	Standby  []bool    // by priority: it is connected in case that it is needed
+	Priority int
+	Shares   []float64
+	Standby  []bool // for each priority, whether it's connected in case it's needed
 }
 
-// Rest plays one client that makes no calls. It returns where calls would go, first with everything as
-// it is, and then after each priority in turn has lost its servers, from the first one on.
+// Rest plays one client that makes no calls, and returns where its calls would go. The first result
+// is with everything working. After that, the priorities lose their servers one after another,
+// starting with the first.
 func Rest(w World) (uses []Use) {
 	const step = 2 * time.Second
 	w.Clients = 1

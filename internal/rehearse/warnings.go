@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Warnings says which priorities cannot carry the calls, each by itself or, with overflow, together with
-// those below it. These are rate calls in a second or, if that is 0, as many as the first priority can
-// carry.
+// Warnings says which priorities can't carry the calls on their own or, with overflow, together
+// with those below them. rate is the number of calls per second. If it's 0, we take the capacity of
+// the first priority.
 func Warnings(capacity []float64, endpoints []int, rate float64, overflow bool, unit string) (list []string) {
 	for p, sum := range capacity {
 		names, last := fmt.Sprintf("p%d", p), len(capacity)-1
@@ -33,7 +33,6 @@ func Warnings(capacity []float64, endpoints []int, rate float64, overflow bool, 
 	return list
 }
 
-// Calls formats calls in a second.
 func Calls(inASecond float64) string {
 	if inASecond >= 1000 {
 		return fmt.Sprintf("%.0f", inASecond)

@@ -1,14 +1,14 @@
-// Package rehearse plays the outage of a fleet in virtual time: clients whose channels decide with
-// the cores that real channels use, and servers that can become full, slow or silent. Minutes of
-// hundreds of clients take a fraction of a second.
+// Package rehearse plays a fleet's outage in virtual time. Its clients make decisions with the same
+// cores as real channels, and its servers can get full, slow or silent. It takes a fraction of a
+// second to play minutes of hundreds of clients.
 //
 //	channel   core/join, core/priority, core/share, core/outlierdetection, core/weightedtarget,
 //	          core/weightedroundrobin, core/pickfirst: composed as the policies compose them
 //	server    workers, a queue, a deadline that it may not see, a cold start
 //	fault     a span of time in which servers are killed, hang, refuse, slow down ...
 //
-// There is one loop of events, and all chance comes from one seed: a seed is a run. The network is
-// a round trip of a millisecond.
+// There's one event loop, and all randomness comes from one seed, so the same seed gives the same
+// run. The network has a round trip of a millisecond.
 package rehearse
 
 import (
@@ -22,38 +22,35 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/share"
 )
 
-// Server is an endpoint with workers, each of which serves a call in Service.
 type Server struct {
 	Workers        int
 	Service        time.Duration
-	Weight         uint32        // of the endpoint; 0 is 1
-	Locality       string        // of the endpoint
-	LocalityWeight uint32        // weight of the locality; 0 is 1
-	Blind          bool          // it also works on calls whose deadline has passed
-	LIFO           bool          // it works on the newest call first
-	Limit          int           // it refuses calls while so many are in it; 0 for no limit
-	Unavailable    bool          // it refuses with UNAVAILABLE, not RESOURCE_EXHAUSTED
-	Cold           time.Duration // at first use it is four times slower, which fades with this time
+	Weight         uint32 // 0 means 1
+	Locality       string
+	LocalityWeight uint32 // 0 means 1
+	Blind          bool   // it even works on calls whose deadline has passed
+	LIFO           bool
+	Limit          int           // it refuses calls when it has this many; 0 means no limit
+	Unavailable    bool          // it refuses with UNAVAILABLE rather than RESOURCE_EXHAUSTED
+	Cold           time.Duration // when first used, it's four times slower, which fades over this time
 }
 
-// Capacity returns how many calls the server can answer in a second.
 func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Seconds() }
 
-// Fault is what can be wrong with a server.
 type Fault int
 
 const (
-	Killed       Fault = iota // no connections; calls that are under way fail
-	Drained                   // no connections; calls that are under way are answered
-	Hangs                     // no answers, and the connections stay
-	Unreachable               // no packets: connections end by their keepalive, and attempts by their timeout
-	Errors                    // INTERNAL at once, for a fraction Factor of the calls; 0 means all
-	Unavailable               // UNAVAILABLE at once
-	Slow                      // serving takes Factor as long
-	Fewer                     // a fraction Factor of the workers
-	Pause                     // no call is begun
-	SourceSilent              // clients that start get no answer from the source of the priority
-	SourceFails               // the source of the priority fails at once
+	Killed  Fault = iota // no connections; calls in flight fail
+	Drained              // no connections; calls in flight are answered
+	Hangs
+	Unreachable // no packets, so connections end by keepalive and attempts by timeout
+	Errors      // INTERNAL at once, for a fraction Factor of the calls; 0 means all
+	Unavailable
+	Slow // service takes Factor times as long
+	Fewer
+	Pause
+	SourceSilent // clients that start get no answer from the priority's source
+	SourceFails
 )
 
 // Event is a fault of one server, or of all servers of a priority if Server is All.
@@ -62,17 +59,17 @@ type Event struct {
 	Priority, Server int
 	Fault            Fault
 	Factor           float64
-	Seen             float64 // an Unreachable server is so for this fraction of the clients; 0 means all
+	Seen             float64 // Unreachable only affects this fraction of the clients; 0 means all
 }
 
-// How long connections and attempts to an unreachable server last: that of the recommended
-// keepalive, and gRPC's least time for an attempt.
+// How long it takes to notice that a server is unreachable: the recommended keepalive for a
+// connection, and gRPC's minimum for an attempt.
 const (
 	keepalive      = 15 * time.Second
 	connectTimeout = 20 * time.Second
 )
 
-// All is the Server of an event that concerns all servers of a priority.
+// All is the Event.Server that means every server of the priority.
 const All = -1
 
 func (e *Event) hits(s *server, now time.Duration) bool {
@@ -83,12 +80,11 @@ func (e *Event) concerns(s *server) bool {
 	return e.Priority == s.priority && (e.Server == All || e.Server == s.index)
 }
 
-// Span is a time from the begin of a run to another one.
+// Span is part of a run. Times are measured from the start.
 type Span struct{ From, To time.Duration }
 
 func (s Span) Has(t time.Duration) bool { return t >= s.From && t < s.To }
 
-// Spike is another rate for a while.
 type Spike struct {
 	Rate float64
 	Span
@@ -96,33 +92,33 @@ type Spike struct {
 
 type World struct {
 	Priorities [][]Server
-	Entries    []string  // by priority: the entry of the target whose source has it; nil if there is one
-	Drop       []float64 // by priority: the fraction of the calls that clients drop; nil for none
+	Entries    []string  // for each priority, the target's entry whose source it comes from; nil if there's just one
+	Drop       []float64 // for each priority, the fraction of calls that clients drop; nil for none
 	Clients    int
-	Rate       float64         // calls in a second, of all clients
-	Deadlines  []time.Duration // of the clients in turn; 0 for none
+	Rate       float64         // calls per second by all clients together
+	Deadlines  []time.Duration // clients take turns with these; 0 means no deadline
 	Length     time.Duration
 	Spikes     []Spike
 	Events     []Event
-	Restart    time.Duration // all clients are replaced by new ones; 0 for never
+	Restart    time.Duration // when all clients are replaced by new ones; 0 means never
 
-	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
-	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
-	Tokens               float64 // of the retry throttle, for UNAVAILABLE; 0 for no retries
+	Costly, CostlyFactor float64 // this fraction of the calls takes that many times longer
+	Expire, Fail         float64 // fractions of calls that would expire or fail (INTERNAL) anyway
+	Tokens               float64 // for the retry throttle, which covers UNAVAILABLE; 0 means no retries
 	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
-	Subset               int     // each client uses so many endpoints of a priority, at random; 0 for all
+	Subset               int     // how many endpoints of a priority each client uses, chosen at random; 0 is all
 	Policy               Policy
 }
 
-// Policy is the configuration of the clients.
 type Policy struct {
-	core.Config       // but the names of children
+	core.Config       // names of children aren't used
 	Share             share.Config
 	MaxConnectBackoff time.Duration
-	Ejection          outlierdetection.Config // with a zero value, none
+	Ejection          outlierdetection.Config // zero value if nothing is ejected
 }
 
-// Recommended returns the recommended policy. A test compares it with the options of that name.
+// Recommended returns the recommended policy. A test keeps it in line with the options of that
+// name.
 func Recommended() Policy {
 	return Policy{
 		Config:            core.Config{FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true},
@@ -135,7 +131,6 @@ func Recommended() Policy {
 	}
 }
 
-// Capacity returns how many calls a priority can answer in a second.
 func (w *World) Capacity(priority int) (total float64) {
 	for _, s := range w.Priorities[priority] {
 		total += s.Capacity() / (1 + w.Costly*max(0, w.CostlyFactor-1))
@@ -143,7 +138,8 @@ func (w *World) Capacity(priority int) (total float64) {
 	return total
 }
 
-// Source returns the number of the source's priority of which a priority is a near group.
+// Source returns the number that a priority has at its source. Near groups of the same priority
+// share one.
 func (w *World) Source(priority int) int {
 	if w.Policy.SourcePriorities == nil {
 		return priority
@@ -151,7 +147,6 @@ func (w *World) Source(priority int) int {
 	return w.Policy.SourcePriorities[priority]
 }
 
-// Entry returns the entry of the target that a priority comes from.
 func (w *World) Entry(priority int) string {
 	if w.Entries == nil {
 		return ""
@@ -159,7 +154,8 @@ func (w *World) Entry(priority int) string {
 	return w.Entries[priority]
 }
 
-// Check returns what is wrong with a world. What it does not bound would make a run endless.
+// Check returns what's wrong with a world. Its limits are there so that every run ends in
+// reasonable time.
 func (w *World) Check() error {
 	servers, pairs := 0, 0
 	for p, list := range w.Priorities {
@@ -173,7 +169,7 @@ func (w *World) Check() error {
 			}
 		}
 	}
-	const connections, most, calls = 100_000, 500_000_000, 20_000_000 // a row then takes two minutes and 1 GB
+	const connections, most, calls = 100_000, 500_000_000, 20_000_000 // a row at these limits takes two minutes and 1 GB
 	switch {
 	case servers == 0:
 		return errors.New("no priorities given, want at least one")

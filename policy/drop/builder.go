@@ -1,6 +1,6 @@
-// Package drop implements the understudy_drop policy, which drops a configured share of the
-// calls and passes the others to its child. A control plane uses it to shed load
-// (drop_overloads of a ClusterLoadAssignment; gRFC A27, gRFC A37).
+// Package drop implements the understudy_drop policy. It drops a configured share of the calls and
+// passes the rest on to its child. A control plane can use it to shed load (drop_overloads of a
+// ClusterLoadAssignment; gRFC A27, gRFC A37).
 //
 // Its JSON configuration:
 //
@@ -18,17 +18,17 @@
 //	dropCategories[i].requestsPerMillion  number            0         0 to 1000000  A37
 //	childPolicy                           list of policies  required  at least one  A37
 //
-// Each category, in order, drops a call with its own probability. In the example, "lb" drops 5
-// % of the calls, and "throttle" drops 10 % of the remaining calls. Without categories, the
-// policy drops nothing and passes on the child's picker unchanged.
+// Each category in turn drops a call with its own probability. In the example, "lb" drops 5 % of
+// the calls, and "throttle" drops 10 % of what's left. If there are no categories, nothing is
+// dropped, and the policy passes on the child's picker unchanged.
 //
-// The first registered policy in childPolicy is used. Unknown fields are ignored and logged
-// once.
+// childPolicy is a list, from which we use the first policy that's registered. Unknown fields are
+// ignored and logged once.
 //
-// The policy reports its child's connectivity state and passes on the paths of endpoints unchanged.
-// It drops calls only while the child is READY, so that a lower priority can take over
-// otherwise. A dropped call fails with UNAVAILABLE and a message that names the category, even
-// if the call waits for ready. The metric understudy.drop.dropped counts dropped calls.
+// The policy reports its child's connectivity state, and passes on the endpoints' paths unchanged.
+// It only drops calls while the child is READY, so that otherwise a lower priority can take over. A
+// dropped call fails with UNAVAILABLE and a message that names the category, even if the call waits
+// for ready. The metric understudy.drop.dropped counts dropped calls.
 package drop
 
 import (

@@ -40,8 +40,8 @@ type picker struct {
 	labels     []tally.Labels
 }
 
-// Pick drops the call or passes it to the child's picker. A dropped call fails with a status error,
-// which also ends wait-for-ready calls (gRFC A27, "EDS").
+// Pick drops the call or passes it to the child's picker. Dropped calls fail with a status error,
+// so that even calls that wait for ready end (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {

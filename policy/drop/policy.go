@@ -33,8 +33,8 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin updates the child. New categories take effect with the next published state: when the child
-// reports, or at the end of the update.
+// Begin updates the child. New categories apply from the next published state on, which is when the
+// child reports, or at the end of the update.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 	labels := stateattr.LabelsOf(state)
 	if !slices.Equal(p.categories, c.DropCategories) || labels != p.stateLabels {

@@ -14,21 +14,21 @@ import (
 )
 
 type subConns struct {
-	rules             atomic.Pointer[rules] // nil while no calls are counted
+	rules             atomic.Pointer[rules] // nil if calls aren't counted
 	hasHealthListener atomic.Bool
-	uncountedSubConns atomic.Int64 // number of subchannels whose creator does not implement shell.CountedUser, so that picks must be wrapped
+	uncountedSubConns atomic.Int64 // subchannels whose creator doesn't implement shell.CountedUser; if there are any, we must wrap picks
 
 	mu        sync.Mutex
-	unbound   map[*subConn]struct{} // the subchannels without an endpoint
-	lists     uint32                // incremented for each new index
+	unbound   map[*subConn]struct{}
+	lists     uint32
 	byAddress map[string]*endpoint
-	stale     bool               // an endpoint has got other addresses, as from another proxy, and needs a new index
-	ambiguous map[string][]bound // the addresses whose Addr occurs more than once; byAddress does not contain them
-	byText    map[text][]bound   // cache of alike; contains the addresses in ambiguous
-	assigned  []*endpoint        // the list to which subchannels are assigned
+	stale     bool               // an endpoint's addresses have changed, e.g. because of another proxy, so we need a new index
+	ambiguous map[string][]bound // addresses whose Addr isn't unique; they aren't in byAddress
+	byText    map[text][]bound   // cache of the addresses in ambiguous by their text
+	assigned  []*endpoint
 }
 
-// text describes an address. It is used as a map key, because an address cannot be one.
+// text stands in for an address, which can't be a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
@@ -66,8 +66,8 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind assigns the subchannels to the endpoints of a new list. It returns the endpoints whose
-// subchannels may be others than before. It must run on the policy's serializer.
+// bind assigns the subchannels to the endpoints of a new list, and returns the endpoints whose
+// subchannels may have changed. It must run on the policy's serializer.
 func (p *policy) bind(list []*endpoint) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,8 @@ func (p *policy) bind(list []*endpoint) []*endpoint {
 	return touched
 }
 
-// assign also returns the subchannels that have got another endpoint, or none.
+// assign returns the endpoints whose subchannels may have changed, and the subchannels that now
+// belong to another endpoint, or to none.
 func (b *subConns) assign(list, added, removed []*endpoint) (touched []*endpoint, moved []*subConn) {
 	if list == nil && b.byAddress == nil {
 		return nil, nil
@@ -121,8 +122,9 @@ func subConnsOf(list []*endpoint) (all []*subConn) {
 	return all
 }
 
-// reindex updates byAddress for a list that differs by a few endpoints. It reports whether it could:
-// if several endpoints share an address, one has got others, or many differ, index is needed.
+// reindex updates byAddress for a list that differs by only a few endpoints. It returns false if
+// index has to do it from scratch, i.e. if many endpoints differ, some share an address, or one has
+// new addresses.
 func (b *subConns) reindex(added, removed []*endpoint) bool {
 	if b.stale || b.ambiguous != nil || 2*(len(added)+len(removed)) > len(b.byAddress) {
 		return false
@@ -145,8 +147,7 @@ func (b *subConns) reindex(added, removed []*endpoint) bool {
 	return true
 }
 
-// index builds byAddress and ambiguous. Nearly all addresses are in byAddress, which takes less
-// memory.
+// index puts nearly all addresses into byAddress, which takes less memory than ambiguous.
 func (b *subConns) index(list []*endpoint) {
 	b.byAddress, b.stale, b.ambiguous, b.byText = nil, false, nil, nil
 	if list == nil {
@@ -179,8 +180,8 @@ func (b *subConns) index(list []*endpoint) {
 	}
 }
 
-// rebind assigns a subchannel to an endpoint after its addresses have changed. It must run on the
-// policy's serializer.
+// rebind is called when the addresses of a subchannel have changed. It must run on the policy's
+// serializer.
 func (p *policy) rebind(s *subConn) {
 	before := s.endpoint.Load()
 	p.mu.Lock()
@@ -191,8 +192,7 @@ func (p *policy) rebind(s *subConn) {
 	p.connectedTo(s.endpoint.Load())
 }
 
-// bindLocked assigns s to its endpoint, and reports whether the endpoint has changed. The caller
-// holds mu.
+// bindLocked returns true if the endpoint of s has changed. The caller holds mu.
 func (b *subConns) bindLocked(s *subConn) bool {
 	before, now := s.endpoint.Load(), b.endpointOf(s)
 	if before == now {
@@ -213,7 +213,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// endpointOf returns the endpoint of s, or nil. If several match, it prefers the current one.
+// endpointOf returns the endpoint of s, or nil. If several endpoints match, it prefers the current
+// one.
 func (b *subConns) endpointOf(s *subConn) *endpoint {
 	s.mu.Lock()
 	only := s.address
@@ -246,9 +247,9 @@ func (b *subConns) endpointOf(s *subConn) *endpoint {
 	return nil
 }
 
-// sameText returns the endpoints with the given text that share their Addr with other endpoints.
-// Behind a proxy, all endpoints share one Addr, so bind would take quadratic time without this
-// index.
+// sameText returns the endpoints with that text, out of those that share their Addr with others.
+// Without this index, bind would take quadratic time behind a proxy, where all endpoints have the
+// same Addr.
 func (b *subConns) sameText(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -262,8 +263,8 @@ func (b *subConns) sameText(written text) []bound {
 	return b.byText[written]
 }
 
-// same reports whether two addresses with the same Addr are equal. If Attributes.Equal panics, the
-// addresses count as different.
+// same compares two addresses with the same Addr. If Attributes.Equal panics, they count as
+// different.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
@@ -274,17 +275,16 @@ func (b *subConns) subConnsOf(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// notifyEjection notifies the child whether the endpoint of s is ejected. It must run on the
-// policy's serializer.
+// notifyEjection tells the child whether the endpoint of s is ejected. It must run on the policy's
+// serializer.
 func (p *policy) notifyEjection(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.VisiblyEjected())
 }
 
-// connection returns the state of the endpoint's best connection. An endpoint with several
-// addresses is Broken only if all of its connections are, because the child may try the addresses
-// one after another. An endpoint without a connection counts as connecting: the child will connect
-// it.
+// connection returns the state of the endpoint's best connection. If there are several addresses,
+// the child may try them one by one, so the endpoint isn't Broken until all of its connections are.
+// If there's no connection yet, we say Connecting since the child is about to connect.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Broken + 1]int
 	for _, s := range p.subConnsOf(e) {
@@ -299,8 +299,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Connecting
 }
 
-// connectedTo updates the state of e's connection in the core. It must run on the policy's
-// serializer.
+// connectedTo must run on the policy's serializer.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))
@@ -308,8 +307,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules replaces the rules by which calls are counted. With nil, calls are not counted. When
-// counting begins or ends, all subchannels get new pickers.
+// setRules changes how we count calls. With nil, we don't count any. If we start or stop counting,
+// all subchannels get new pickers.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

@@ -1,9 +1,8 @@
-// Package outlierdetection implements the understudy_outlier_detection policy, which
-// temporarily ejects endpoints whose calls fail. It has one child policy, which balances calls
-// over the remaining endpoints. The policy follows gRFC A50, and A61 for endpoints with several
-// addresses.
+// Package outlierdetection implements the understudy_outlier_detection policy, which temporarily
+// ejects endpoints whose calls fail. Its only child policy balances calls over the remaining
+// endpoints. It follows gRFC A50, and A61 for endpoints with several addresses.
 //
-// Its JSON configuration is that of A50 with two additional fields:
+// The JSON configuration is that of A50 plus two fields:
 //
 //	{"understudy_outlier_detection": {
 //	    "interval": "10s",
@@ -34,34 +33,33 @@
 //	failureCodes                                       list of strings   none      code names except "OK"   ours
 //	childPolicy                                        list of policies  required  at least one             A50
 //
-// If none of the three ejection algorithms is configured, the policy passes on the child's
-// picker unchanged. An interval without calls ejects nothing.
+// If none of the three ejection algorithms is configured, the policy passes on the child's picker
+// unchanged. An interval without calls never ejects anything.
 //
-// The status codes UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS always count as failures,
-// because they also occur when the server hangs or the connection is lost. INTERNAL, UNKNOWN
-// and RESOURCE_EXHAUSTED count as failures only if bytes were received from the server, because
-// the client itself also produces these codes. failureCodes replaces this list; a code in
-// failureCodes other than UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS counts only if bytes were
-// received. Any other status that the server sends is a success, even NOT_FOUND, and so is a
-// call that the client cancels after it has received bytes. A call does not count if it sent
-// nothing, or if it ended in any other way before bytes were received. Each attempt of a retried
-// call counts. A call without a deadline cannot show that a server hangs.
+// The status codes UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS always count as failures, since
+// that's what calls get if a server hangs or the connection is lost. INTERNAL, UNKNOWN and
+// RESOURCE_EXHAUSTED can also come from the client itself, so they only count if we received any
+// bytes from the server. You can replace this list with failureCodes. Any codes in there other than
+// UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS only count if bytes were received, too. If the
+// server sends some other status, even NOT_FOUND, that's a success. So is a call that the client
+// cancels after receiving bytes. Calls that sent nothing don't count, and neither do calls that end
+// in any other way before bytes were received. If a call is retried, each attempt counts. Note that
+// calls without a deadline can't show that a server hangs.
 //
-// consecutiveFailuresEjection ejects an endpoint as soon as the given number of its calls have
-// failed in a row. A success resets the count only if its call began after the first of these
-// failures.
+// consecutiveFailuresEjection ejects an endpoint as soon as that many of its calls have failed in a
+// row. A success only resets the count if its call began after the first of these failures.
 //
-// Below a priority policy with overflow, all endpoints stay in use when every one is ejected,
-// because that policy sends calls to other priorities. An endpoint whose ejection time is over is
-// ejected again at its next failure until it has answered a call; see docs/a50.md.
+// Two things differ below a priority policy with overflow, which can send calls to other priorities.
+// If every endpoint is ejected, they all stay in use. And when an endpoint's ejection time is over,
+// a single failure ejects it again, until it has answered a call; see docs/a50.md.
 //
-// An ejected endpoint keeps its connection. The child sees it in TRANSIENT_FAILURE through
-// gRPC's health listener. The child must therefore have a pick_first for each endpoint, as
-// understudy_weighted_round_robin and gRPC's round_robin do. A configuration with one
-// pick_first over several endpoints is an error.
+// An ejected endpoint keeps its connection. gRPC's health listener tells the child that it's in
+// TRANSIENT_FAILURE. For this to work, the child must have a pick_first for each endpoint, as
+// understudy_weighted_round_robin and gRPC's round_robin do. Configuring one pick_first over
+// several endpoints is an error.
 //
-// Durations are strings such as "0.25s" or "15m". The first registered policy in childPolicy is
-// used. Unknown fields are ignored and logged once.
+// Durations are strings such as "0.25s" or "15m". childPolicy is a list, from which we use the
+// first policy that's registered. Unknown fields are ignored and logged once.
 package outlierdetection
 
 import (

@@ -19,12 +19,11 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt limits the number of metric series of ejectionsEnforced.
 var enforcedAt tally.Bound
 
 type rules struct {
 	failures codeSet
-	row      uint32 // an endpoint is ejected after this number of consecutive failures; 0 disables this
+	row      uint32 // number of consecutive failures that eject an endpoint; 0 turns this off
 }
 
 type codeSet uint32
@@ -39,12 +38,11 @@ func setOf(list ...codes.Code) codeSet {
 
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
-// defaultFailures is the set of codes that count as failures by default. The last three count only
-// if bytes were received from the server (see shell.Ended).
+// defaultFailures are the codes that count as failures by default. The last three only count if
+// bytes were received from the server (see shell.Ended).
 var defaultFailures = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss, codes.Internal, codes.Unknown, codes.ResourceExhausted)
 
-// rulesOf returns the rules by which calls are counted, or nil if the configuration needs no
-// counts.
+// rulesOf returns nil if the configuration doesn't need counts.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
@@ -79,7 +77,7 @@ func (r *rules) of(info *balancer.DoneInfo) callResult {
 	case r.failures.has(code):
 		return failure
 	case !info.BytesReceived:
-		return inconclusive // no failure by these rules, but no answer either
+		return inconclusive // not a failure by these rules, but no answer either
 	}
 	return success
 }

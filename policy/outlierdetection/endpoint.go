@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
-// endpoint is an entry of A50's map. An endpoint with several addresses has a single entry (A61).
+// endpoint is an entry of A50's map. There's one per endpoint, even if it has several addresses
+// (A61).
 type endpoint = core.Endpoint[endpointStats]
 
 type key = identity.Key
@@ -23,21 +24,21 @@ type endpointStats struct {
 	name      string
 	addresses []resolver.Address
 	subConns  []*subConn // guarded by subConns.mu
-	list      uint32     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
-	update    uint32     // value of policy.updates for the last list that contained the endpoint
+	list      uint32     // subConns.lists when the endpoint was last in a list; guarded by subConns.mu
+	update    uint32     // policy.updates when the endpoint was last in a list
 
 	ejectionLogged bool
 
-	// period is the one to which calls that begin now belong. Each pick reads it. It is not on the
-	// same cache line as the counters above, which the end of each call writes.
+	// period is what calls that begin now belong to. Since every pick reads it, we keep it off the
+	// cache line of the counters above, which are written whenever a call ends.
 	period atomic.Pointer[period]
 }
 
-// counter counts calls when they end. A50 has two buckets and swaps them at each interval. Here,
-// the counts are read and cleared instead, so that a call costs only one addition.
+// counter counts calls when they end. A50 swaps two buckets at each interval. We read and clear a
+// single set of counts instead, so all that a call costs is one addition.
 type counter struct {
 	successes, failures atomic.Uint64
-	since               atomic.Uint64 // number of the period in which the first consecutive failure was counted
+	since               atomic.Uint64 // number of the period in which the current row of failures began
 	consecutive, code   atomic.Uint32
 }
 
@@ -50,13 +51,13 @@ func (c *counter) reset() {
 	c.consecutive.Store(0)
 }
 
-// list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries. If the entries and their addresses are the same as in the last list, list sets p.bound,
-// because the subchannels need not be assigned again.
+// list returns the map entries of the endpoints, without duplicates. Endpoints that we know keep
+// their entries. If neither the entries nor their addresses have changed, it sets p.bound to say
+// that subchannels don't have to be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	p.bound = p.assigned != nil
 	p.added, p.removed = nil, nil
-	same := 0 // usually all
+	same := 0
 	for same < min(len(endpoints), len(p.assigned)) && p.assigned[same].Attached.isUnchanged(endpoints[same].Addresses) {
 		same++
 	}
@@ -106,16 +107,17 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 }
 
 func (b *subConns) setAddresses(e *endpoint, given resolver.Endpoint) {
-	b.mu.Lock() // endpointOf reads the addresses
+	b.mu.Lock() // because endpointOf reads the addresses
 	defer b.mu.Unlock()
 	isSame := func(a, b resolver.Address) bool { return a.Addr == b.Addr }
 	b.stale = b.stale || e.Attached.update > 0 && !slices.EqualFunc(e.Attached.addresses, given.Addresses, isSame)
 	e.Attached.name, e.Attached.addresses = hierarchy.Addresses(given)[0].Addr, given.Addresses
 }
 
-// find returns the map entries of the endpoints that are near their places in the last list, and nil
-// for the others. moved has the entries of the others, or nil for new endpoints. These are usually
-// so few that a map of all endpoints would be a waste. The first endpoints are known to be the same.
+// find looks up the map entries of the endpoints. near has an entry for each endpoint that's still
+// close to where it was in the last list, and nil for the rest. moved has the other entries of the
+// last list. There usually aren't many of those, so a map of all endpoints would be a waste. The
+// first same endpoints are known to be unchanged.
 func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint, moved map[key]*endpoint) {
 	near = make([]*endpoint, len(endpoints))
 	copy(near, p.assigned[:same])
@@ -145,8 +147,8 @@ func (p *policy) find(endpoints []resolver.Endpoint, same int) (near []*endpoint
 	return near, moved
 }
 
-// isUnchanged reports whether the endpoint is known to have these addresses. The key is compared
-// because a resolver may change its list in place.
+// isUnchanged returns true if we know that the endpoint still has these addresses. Comparing the
+// slices isn't enough, because a resolver may change its list in place. So we also check the key.
 func (s *endpointStats) isUnchanged(addresses []resolver.Address) bool {
 	return len(addresses) == 1 && shared(s.addresses, addresses) &&
 		s.key.Is(identity.Address{Addr: addresses[0].Addr, ServerName: addresses[0].ServerName})

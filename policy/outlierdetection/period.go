@@ -10,19 +10,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// period is a span of time in which calls to an endpoint begin. When a call ends, its period
-// determines what the result counts for. A success resets the count of consecutive failures only if
-// the call began after the first of them. A result says something about an ejected endpoint, or
-// about one that has not answered since, only if the call began after the ejection. The first
-// failure and each change of the endpoint's state therefore begin a new period. The Done function of
-// a call belongs to the period in which the call began.
+// period is a span of time in which calls to an endpoint begin. When a call ends, we need to know
+// in which period it began to tell what the result means. For example, a success resets the count
+// of consecutive failures only if the call began after the first of them. Similarly, if an endpoint
+// was ejected and hasn't answered since, we only care about calls that began after the ejection. So
+// the first failure begins a new period, and so does every change of the endpoint's state. A call's
+// Done function belongs to the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
 	number   uint64
 	ejection uint64                  // number of the period that began with the last ejection; 0 if the endpoint is in service
 	returned bool                    // the next failure ejects the endpoint
-	ended    func(balancer.DoneInfo) // the method count, allocated once
+	ended    func(balancer.DoneInfo) // the count method, as a value that we allocate only once
 }
 
 func (p *policy) current(e *endpoint) *period {
@@ -32,7 +32,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin starts a new period of e. The new period is a copy of the previous one, modified by change.
+// begin starts a new period, which is a copy of the previous one that's modified by change.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -48,7 +48,7 @@ func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	}
 }
 
-// stateChanged begins a new period. It must run on the policy's serializer.
+// stateChanged must run on the policy's serializer.
 func (p *policy) stateChanged(e *endpoint) {
 	p.begin(e, func(b *period) {
 		switch e.State() {
@@ -72,7 +72,7 @@ func (b *period) count(info balancer.DoneInfo) {
 	switch r.of(&info) {
 	case success:
 		counter.successes.Add(1)
-		// The count is usually 0 already. Not storing 0 again avoids contention between CPU cores.
+		// It's usually 0 already, and not storing another 0 avoids contention between cores.
 		if counter.consecutive.Load() != 0 && b.number >= counter.since.Load() {
 			counter.consecutive.Store(0)
 		}
@@ -89,9 +89,9 @@ func (b *period) count(info balancer.DoneInfo) {
 	}
 }
 
-// fail counts a consecutive failure, and ejects the endpoint when the count reaches r.row. The
-// count may be larger, because an update may have reduced r.row. If several calls end at the same
-// time, only the one that resets the count ejects the endpoint.
+// fail counts a consecutive failure and ejects the endpoint if there are enough of them. The count
+// can be above r.row, since an update may have lowered that. If several calls end at the same time,
+// only the one that resets the count ejects the endpoint.
 func (b *period) fail(r *rules) {
 	p, e := b.policy, b.endpoint
 	counter := &e.Attached.counter
@@ -113,7 +113,7 @@ func (b *period) fail(r *rules) {
 
 func failed(c *core.Core[endpointStats], e *endpoint) { c.Failed(e, time.Now()) }
 
-// sinceEjection tells the core of the result of a call that began after the last ejection, unless
+// sinceEjection passes the result of a call that began after the last ejection to the core, unless
 // the endpoint is in service again.
 func (b *period) sinceEjection(tell func(*core.Core[endpointStats], *endpoint)) {
 	p, e := b.policy, b.endpoint

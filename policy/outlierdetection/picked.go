@@ -6,7 +6,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// AddUser implements shell.Counted.
 func (s *subConn) AddUser(user shell.CountedUser) {
 	s.mu.Lock()
 	known := s.user != nil || s.isShutdown
@@ -20,7 +19,6 @@ func (s *subConn) AddUser(user shell.CountedUser) {
 	}
 }
 
-// Picker implements shell.Counted.
 func (s *subConn) Picker() balancer.Picker {
 	var above balancer.Picker
 	if counted, ok := s.SubConn.(shell.Counted); ok {
@@ -41,7 +39,7 @@ func (s *subConn) addDone(result *balancer.PickResult) {
 	}
 }
 
-var uncounted func(balancer.DoneInfo) // nil
+var uncounted func(balancer.DoneInfo) // always nil
 
 func (s *subConn) done() *func(balancer.DoneInfo) {
 	e := s.endpoint.Load()

@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// picker wraps the picker of a child that does not use shell.Counted. The child picks this policy's
-// wrapped subchannels. picker counts the calls and returns the parent's subchannels instead.
+// picker wraps the picker of a child that doesn't use shell.Counted. Such a child picks the
+// subchannels we wrapped, so we count the call here and unwrap them.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
@@ -29,7 +29,7 @@ func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 type countingPicker struct {
 	subConn *subConn
-	above   balancer.Picker // the picker of a parent policy that also counts calls, or nil
+	above   balancer.Picker // from a parent that also counts calls, or nil
 }
 
 func (c *countingPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {

@@ -19,14 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// policy is the balancer. Its core decides which endpoints are ejected (A50).
 type policy struct {
 	*shell.Shell
 	child          *shell.Child
 	state          balancer.State
 	core           *core.Core[endpointStats]
-	bound          bool        // the subchannels are already assigned to the endpoints, and the core knows their connections
-	added, removed []*endpoint // what the list has that the list before it had not, and the other way round
+	bound          bool // subchannels are already assigned to endpoints, and the core knows their connections
+	added, removed []*endpoint
 	place          stateattr.Labels
 
 	reports serial.Limit
@@ -55,7 +54,7 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin updates the map of endpoints, and then the child (A50, "Outlier Detection Behavior").
+// Begin first updates the map of endpoints, then the child (A50, "Outlier Detection Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.place = stateattr.LabelsOf(state)
 	var list []*endpoint
@@ -83,7 +82,8 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// startTimer starts the timer for the next sweep. An update does not restart a running interval.
+// startTimer starts the timer for the next sweep. An update doesn't extend an interval that's
+// already running.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {
@@ -129,7 +129,8 @@ func (p *policy) applyOutcome() {
 	}
 }
 
-// report logs an ejection or its end, unless there have been too many. It returns whether it did.
+// report logs an ejection, or that one has ended. It returns false if there have been too many to
+// log.
 func (p *policy) report(message, text string, attrs ...slog.Attr) bool {
 	if !p.reports.Allows() {
 		return false
@@ -138,7 +139,7 @@ func (p *policy) report(message, text string, attrs ...slog.Attr) bool {
 	return true
 }
 
-// State returns the child's state. The picker is wrapped only if the child does not use
+// State returns the child's state. The picker needs wrapping only if the child doesn't use
 // shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state

@@ -19,7 +19,6 @@ type clientConn struct {
 	policy *policy
 }
 
-// NewSubConn creates a subchannel and assigns it to its endpoint.
 func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	s := &subConn{policy: c.policy, address: only(addresses), changed: opts.StateListener}
 	opts.StateListener = s.stateChanged
@@ -36,18 +35,18 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return s, nil
 }
 
-// RemoveSubConn implements a deprecated method that some policies still call.
+// RemoveSubConn is deprecated, but some policies still call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// UpdateAddresses implements a deprecated method that some policies still call.
+// UpdateAddresses is deprecated, but some policies still call it.
 func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
 	if s, ok := sc.(*subConn); ok {
 		s.UpdateAddresses(addresses)
 	}
 }
 
-// subConn is A50's subchannel wrapper. It passes connectivity and health on to the child, but
-// TRANSIENT_FAILURE as the health while its endpoint is ejected.
+// subConn is A50's subchannel wrapper. It passes connectivity and health on to the child. While its
+// endpoint is ejected, though, it reports TRANSIENT_FAILURE as the health.
 type subConn struct {
 	balancer.SubConn
 	policy   *policy
@@ -55,25 +54,25 @@ type subConn struct {
 	endpoint atomic.Pointer[endpoint]
 
 	mu         sync.Mutex
-	run        uint32 // number of connectivity changes; identifies a connection
+	run        uint32 // identifies a connection, as each connectivity change increments it
 	state      uint8  // a connectivity.State
-	healthy    uint8  // health of this connection, a connectivity.State; IDLE before the first report
+	healthy    uint8  // a connectivity.State for this connection; IDLE before the first report
 	isShutdown bool
-	ejected    bool              // guarded by delivery; it is here because it then takes no memory
-	address    *resolver.Address // nil if there are several: the subchannel then belongs to no endpoint (A50)
+	ejected    bool              // guarded by delivery; placed here because it needs no extra memory
+	address    *resolver.Address // nil if there are several, in which case the subchannel belongs to no endpoint (A50)
 	listener   func(balancer.SubConnState)
 	user       shell.CountedUser
 
-	// delivery is held while a listener of the child runs, so that the child receives states in order.
-	// An ejection that belongs to an earlier connection is therefore never delivered after a new
-	// connectivity state. To avoid a deadlock, the methods that a listener may call do not acquire
-	// delivery. It also guards the fields below.
+	// delivery is held while we call a listener of the child, so that the child gets states in
+	// order. In particular, it never gets an ejection from an earlier connection after a new
+	// connectivity state. To avoid a deadlock, methods that a listener may call don't acquire it.
+	// It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // last reported health
-	hasHealth bool                  // health belongs to the current connection
-	notified  bool                  // the child has been notified of the ejection on this connection
+	health    balancer.SubConnState
+	hasHealth bool // health belongs to the current connection
+	notified  bool
 
-	endsAbove bool // the parent's subchannel is a shell.Ender
+	endsAbove bool // the parent's subchannel implements shell.Ender
 }
 
 var ejected = balancer.SubConnState{
@@ -81,7 +80,7 @@ var ejected = balancer.SubConnState{
 	ConnectionError:   fmt.Errorf("outlier_detection: %w", shell.ErrEjected),
 }
 
-// UpdateAddresses updates the addresses and the endpoint (A50, "Update Addresses").
+// UpdateAddresses implements "Update Addresses" in A50.
 func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.mu.Lock()
 	s.address = only(addresses)
@@ -90,7 +89,6 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown shuts the subchannel down. The child then receives no more health updates.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.isShutdown
@@ -104,8 +102,8 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateChanged passes a connectivity state to the child. Before that, it drops the health listener,
-// which gRPC uses only until the subchannel leaves READY.
+// stateChanged passes a connectivity state to the child. It first drops the health listener, since
+// gRPC uses one only until the subchannel leaves READY.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -122,8 +120,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers a listener of the child. The listener is notified of changes of
-// the server's health, and also of ejections (A61).
+// RegisterHealthListener registers the child's listener, which gets changes of the server's health
+// as well as ejections (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.hasHealthListener.Store(true)
@@ -152,8 +150,9 @@ func (s *subConn) healthChanged(of uint32, state balancer.SubConnState) {
 	if listener == nil || run != of {
 		return
 	}
-	// The child learns of a healthy endpoint before it sees the ejections of others that this shows, and
-	// no longer sees them when it learns of an unhealthy one. Otherwise no endpoint could take calls.
+	// If this endpoint turns healthy, other ejections may become visible. We must tell the child
+	// about the healthy endpoint before that. If it turns unhealthy, we do it the other way round.
+	// Otherwise the child would see a moment at which no endpoint can take calls.
 	changed := s.setHealthy(state.ConnectivityState)
 	if state.ConnectivityState == connectivity.Ready {
 		defer s.noteConnection(changed)
@@ -169,8 +168,8 @@ func (s *subConn) healthChanged(of uint32, state balancer.SubConnState) {
 	}
 }
 
-// setEjected tells the child that an ejection begins or ends. At the end of an ejection, the child
-// gets the last known health. It must run on the policy's serializer.
+// setEjected tells the child that an ejection has begun or ended. When it ends, the child gets the
+// last known health. It must run on the policy's serializer.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -180,7 +179,7 @@ func (s *subConn) setEjected(now bool) {
 	s.ejected = now
 	listener, _ := s.current()
 	if listener == nil || !s.hasHealth {
-		return // healthChanged will notify the child when the health is known
+		return
 	}
 	if s.notified = now; now {
 		listener(ejected)
@@ -189,7 +188,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy records the health, and reports whether this changes the result of connection.
+// setHealthy returns true if that changes the result of connection.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,8 +203,9 @@ func (s *subConn) noteConnection(changed bool) {
 	}
 }
 
-// connection returns Connected if the child can use the subchannel when it is not ejected: the
-// subchannel is READY and, if the child listens to health updates, healthy. The caller holds mu.
+// connection returns Connected if the child could use the subchannel right now, were it not
+// ejected. It has to be READY and, if the child listens to health updates, healthy. The caller
+// holds mu.
 func (s *subConn) connection() core.Connection {
 	state, healthy := connectivity.State(s.state), connectivity.State(s.healthy)
 	switch {

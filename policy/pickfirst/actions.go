@@ -78,7 +78,6 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged publishes the new picker if the subchannel is in use.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -98,8 +97,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address[:], 0)
 }
 
-// We create the new subchannel before we shut down the old one: outlier detection forgets an
-// endpoint that has none.
+// renew creates the new subchannel before it shuts down the old one, because outlier detection
+// forgets endpoints without a subchannel.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -109,10 +108,10 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an pendingSubConn if gRPC could not create the subchannel
-	index  int              // index of the address in the list, or gone after Shutdown; guarded by the serializer
+	conn   balancer.SubConn // a pendingSubConn if gRPC wouldn't create one
+	index  int              // index of the address in the list, or removedIndex after Shutdown; guarded by the serializer
 	rest   serial.Timer
-	calls  *calls // the calls on the current connection, or nil if they are not counted
+	calls  *calls // nil if the calls on this connection aren't counted
 }
 
 const removedIndex = -1
@@ -126,7 +125,7 @@ func (e *entry) shutdown() {
 	}
 }
 
-// gRPC holds no lock while it calls this.
+// changed is called by gRPC, which doesn't hold any lock at that point.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
@@ -146,12 +145,14 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 
 var epoch = time.Now()
 
-// gRPC itself has no backoff after the end of an established connection.
+// backOff is for established connections that have ended. gRPC itself doesn't back off in that
+// case.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// We only queue an event here: gRPC calls this with a lock that RegisterHealthListener needs.
+// healthChanged is called by gRPC with a lock held that RegisterHealthListener needs, so it can
+// only queue an event.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

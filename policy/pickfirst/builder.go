@@ -1,7 +1,7 @@
 // Package pickfirst implements the load-balancing policy understudy_pick_first. It connects to the
-// first address that works and sends all calls there (gRFC A62). It tries the addresses of both
-// families with overlapping attempts (gRFC A61). All of this project's policy trees use it as their
-// leaf instead of grpc-go's pick_first.
+// first address that works and sends all calls there (gRFC A62). If there are both IPv4 and IPv6
+// addresses, it alternates between them, and connection attempts overlap (gRFC A61). All of this
+// project's policy trees use it for their leaves instead of grpc-go's pick_first.
 //
 // Importing the package registers the policy. Its configuration in JSON:
 //
@@ -10,16 +10,15 @@
 //	field               type  default  range        from
 //	shuffleAddressList  bool  false    false, true  A62, A113
 //
-// With shuffleAddressList, the endpoints are tried in a random order, in which endpoints with more
-// weight tend to come first. The random number of an endpoint does not change while the policy
-// exists.
+// With shuffleAddressList, endpoints are tried in random order, in which those with more weight
+// tend to come first. Each endpoint keeps its random number for as long as the policy exists.
 //
-// Unknown fields are ignored, and logged once with a list of the known ones. Errors name the invalid
-// field.
+// Unknown fields are ignored. We log them once, along with a list of the known ones. If a field is
+// invalid, the error names it.
 //
-// TRANSIENT_FAILURE is sticky: after a pass in which every address failed, no other state is
-// published until a connection is READY. docs/pick-first.md compares the policy with grpc-go's, and
-// with the text of A62.
+// TRANSIENT_FAILURE is sticky. Once a pass has failed for every address, no other state is
+// published until there is a READY connection. docs/pick-first.md compares the policy with
+// grpc-go's and with the text of A62.
 package pickfirst
 
 import (
@@ -44,13 +43,12 @@ type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns implements shell.OwnsSubConns: Close of the policy shuts down all of its
-// subchannels.
+// OwnsSubConns implements shell.OwnsSubConns. Close shuts down all subchannels of the policy.
 func (builder) OwnsSubConns() {}
 
-// Build builds a policy. UpdateClientConnState and Close return after their effects have been
-// published. ResolverError and ExitIdle do not wait for other calls. Nothing is published after
-// Close.
+// Build builds a policy. UpdateClientConnState and Close don't return until their effects are
+// published. ResolverError and ExitIdle don't wait for other calls. After Close, nothing is
+// published anymore.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }

@@ -6,14 +6,14 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// We count the calls on one connection, and tell the core of their first response and, when the
-// connection has been lost, of the end of the last one.
+// calls counts the calls on one connection. The core wants to know when the first response arrives
+// and, once the connection is lost, when the last call has ended.
 type calls struct {
 	sub      *subchannel
 	open     atomic.Int64 // calls in flight, plus one until awaitCalls
 	answered atomic.Bool
 	done     func(balancer.DoneInfo)
-	reported bool // CallsEnded; guarded by the serializer
+	reported bool // CallsEnded has been called; guarded by the serializer
 }
 
 func newCalls(s *subchannel) *calls {
@@ -37,7 +37,8 @@ func (c *calls) end() {
 		return
 	}
 	c.enqueue(func(p *policy) {
-		// A call that was picked just before the picker was replaced may begin and end after all others.
+		// If a call was picked just before the picker was replaced, it may begin and end after all
+		// the others.
 		if !c.reported {
 			c.reported = true
 			p.act(p.core.CallsEnded(c.sub.index, c.answered.Load()))
@@ -54,7 +55,8 @@ func (c *calls) enqueue(f func(*policy)) {
 	})
 }
 
-// The connection has been lost. If READY was never published for it, there were no calls.
+// awaitCalls is called when the connection is lost. If READY was never published for it, there were
+// no calls.
 func (s *subchannel) awaitCalls() {
 	c := s.calls
 	if c == nil {

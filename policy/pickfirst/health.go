@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// The parent asks for health updates with stateattr.EnableHealthListener, or with grpc-go's
-// function of that name.
+// healthEnabled returns true if a parent has asked for health updates, either with
+// stateattr.EnableHealthListener or with grpc-go's function of the same name.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
@@ -29,8 +29,8 @@ func healthEnabled(state resolver.State) bool {
 	return m.marked
 }
 
-// A parent may pass the same attributes to 10,000 children. Comparing them for each child would
-// take longer than the rest of the update, so we cache the last result.
+// lastMark caches the last result. A parent may pass the same attributes to 10,000 children, and
+// comparing them each time takes longer than the rest of the update.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {
@@ -38,10 +38,10 @@ type mark struct {
 	marked bool
 }
 
-// The key of the attribute that grpc-go's EnableHealthListener sets is private. So we mark state
-// again: if this does not change the attributes, it was marked before.
+// markedByGRPC detects grpc-go's EnableHealthListener. It sets an attribute with a private key, so
+// we can't look it up. What we can do is set it again and see if that makes a difference.
 func markedByGRPC(state resolver.State) (marked bool) {
-	// Attributes.Equal panics if an attribute cannot be compared.
+	// Attributes.Equal panics if an attribute isn't comparable.
 	defer func() {
 		if recover() != nil {
 			logger.Warningf("pick_first: an attribute of the resolver's state cannot be compared, so gRPC-Go's EnableHealthListener is not detected")

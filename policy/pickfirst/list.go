@@ -10,8 +10,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// We go from endpoint to endpoint (A61), in random order if seed is set, interleave the address
-// families, and leave out duplicates. state stays unmodified.
+// addressesOf goes endpoint by endpoint (A61), in random order if seed is set. Then it interleaves
+// the address families and removes duplicates. state isn't modified.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -29,7 +29,7 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-// The list is shuffled if seed is set. Each endpoint gets a random number that depends only on the
+// inOrder shuffles the list if seed is set. The random number of an endpoint only depends on the
 // seed and its addresses, so two endpoints keep their relative order when the list changes.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
@@ -47,8 +47,8 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// The random number of an endpoint is in [0, 1), and does not depend on the order of the addresses.
-// For random seeds, it is uniformly distributed and independent of other endpoints.
+// number returns a number in [0, 1) that doesn't depend on the order of the addresses. With random
+// seeds, it's uniformly distributed and independent for each endpoint.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
@@ -84,7 +84,8 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// Addresses are equal if their Addr, server name and attributes are. A new one has -1.
+// placesIn returns the index in old for each address of the list, or -1 if it's new. Two addresses
+// are the same if they have the same Addr, server name and attributes.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -94,7 +95,7 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// We build a map if there are enough searches to make up for the cost.
+// finder only builds a map if there are enough searches for it to pay off.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

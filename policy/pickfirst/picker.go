@@ -11,16 +11,16 @@ import (
 
 var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// err must not contain a status error, which would also end wait-for-ready calls.
+// failing returns a picker that fails calls with err. err must not contain a status error, since
+// that would also end calls that wait for ready.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
-// Calls wait, and the first one makes the policy connect.
 type idlePicker struct {
 	policy *policy
 	asked  atomic.Bool
 }
 
-// Pick must not block, so it only queues a request to connect.
+// Pick must not block, so it only queues the request to connect.
 func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	if !i.asked.Swap(true) {
 		i.policy.serial.Enqueue(i.policy.exitIdle)

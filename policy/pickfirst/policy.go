@@ -17,14 +17,14 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// There may be tens of thousands of policies, one for each endpoint, so a policy is small and has
-// no goroutine.
+// policy is the balancer. There can be tens of thousands of these, one for each endpoint, so we
+// keep it small and without a goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// Only events of serial use these.
+	// The following are only used in events.
 	core    core.Core
 	entries []entry
 	timer   serial.Timer
@@ -32,12 +32,12 @@ type policy struct {
 }
 
 type entry struct {
-	address [1]resolver.Address // an array, so that NewSubConn needs no copy
+	address [1]resolver.Address // an array, so that NewSubConn doesn't need a copy
 	sub     *subchannel
 }
 
-// UpdateClientConnState sets the list of addresses. It returns an error for an empty list, and for
-// the configuration of another policy.
+// UpdateClientConnState sets the list of addresses. It returns an error if the list is empty, or if
+// it gets the configuration of some other policy.
 func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	var seed *maphash.Seed
 	switch c := state.BalancerConfig.(type) {
@@ -82,10 +82,10 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError makes calls fail with err, unless one of the known addresses may still work. It
-// does not block: a parent may call it from UpdateState.
+// ResolverError makes calls fail with err, unless one of the addresses we have may still work. It
+// doesn't block, since a parent may call it from UpdateState.
 func (p *policy) ResolverError(err error) {
-	err = fmt.Errorf("name resolver error: %v", err) // err is not wrapped, because it may be a status error, see failing
+	err = fmt.Errorf("name resolver error: %v", err) // don't wrap err: it may be a status error, see failing
 	p.serial.Run(func() { p.fail(err) })
 }
 
@@ -95,7 +95,7 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is not used. Every subchannel has a StateListener.
+// UpdateSubConnState is never used because every subchannel has a StateListener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }
@@ -106,7 +106,7 @@ func (p *policy) exitIdle() {
 	}
 }
 
-// ResetBackoff retries the addresses whose last attempt failed so long ago.
+// ResetBackoff retries right away any address whose last attempt failed at least that long ago.
 func (p *policy) ResetBackoff(atLeast time.Duration) {
 	p.serial.Run(func() {
 		if !p.closed {

@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// refusals is the number of earlier failures of NewSubConn. This runs on the serializer.
+// open creates the subchannel. refusals is how often NewSubConn has failed already. This runs on
+// the serializer.
 func (s *subchannel) open(address []resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn(address, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -29,11 +30,11 @@ func (s *subchannel) open(address []resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// While a channel closes, gRPC may not create a subchannel; this takes its place. The core sees a
-// subchannel in backoff after a failed attempt. We keep it if the address is also in the next list,
-// and retry indefinitely (A62).
+// pendingSubConn takes the place of a subchannel that gRPC wouldn't create, which can happen while
+// a channel is closing. To the core, it looks like a subchannel in backoff. We retry indefinitely
+// (A62), and keep doing so if the next list contains the same address.
 type pendingSubConn struct {
-	balancer.SubConn // nil; only Connect and Shutdown are called
+	balancer.SubConn // nil, because only Connect and Shutdown are ever called
 
 	sub      *subchannel
 	address  []resolver.Address
@@ -42,7 +43,6 @@ type pendingSubConn struct {
 	rested   bool
 }
 
-// Connect tries again to create the subchannel. It has no effect during the backoff.
 func (u *pendingSubConn) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)
@@ -54,6 +54,6 @@ func (u *pendingSubConn) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the retries. If the timer has just fired, its event has no effect: the index of the
-// subchannel is then gone.
+// Shutdown stops the retries. If the timer has already fired, its event does nothing because the
+// subchannel's index is gone by then.
 func (u *pendingSubConn) Shutdown() { u.timer.Stop() }

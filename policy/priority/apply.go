@@ -76,7 +76,7 @@ func (p *policy) apply(actions []core.Action) {
 }
 
 func (p *policy) withSourceError(child string, state balancer.State) balancer.State {
-	// The child only knows that it has no endpoints. If the source knows why, we show this instead.
+	// All the child knows is that it has no endpoints. If the source knows why, show that instead.
 	if message := stateattr.ChannelOf(p.state).Failures[child]; message != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(message))
 	}

@@ -12,16 +12,16 @@ import (
 const (
 	shortestWait = 2 * time.Second
 	longestWait  = 10 * time.Second
-	waitEach     = time.Second / 2 // for each endpoint
+	waitEach     = time.Second / 2
 )
 
+// longestBackoff applies while no child is READY. We want to notice quickly when a server comes up,
+// so we make up to two attempts a second. gRPC's own backoff can be as long as 120 s.
 func longestBackoff(endpoints int) time.Duration {
-	// While no child is READY, we make up to two attempts a second, so that a server that starts is
-	// found soon. gRPC's own backoff may last 120 s.
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
-const jitter = 1.2 // of gRPC's backoffs
+const jitter = 1.2
 
 func (p *policy) backoff() time.Duration {
 	most := time.Duration(jitter * float64(stateattr.ChannelOf(p.state).MaxBackoff))
@@ -32,7 +32,7 @@ func (p *policy) backoff() time.Duration {
 }
 
 func (p *policy) limitBackoffs() {
-	// The times are random, since a whole fleet has lost its servers at the same moment.
+	// The times are random because a whole fleet will have lost its servers at the same moment.
 	longest := longestBackoff(len(p.state.Endpoints))
 	limited := stateattr.ChannelOf(p.state).MaxBackoff > longest && !p.anyReady()
 	for _, c := range p.children {

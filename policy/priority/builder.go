@@ -1,4 +1,4 @@
-// Package priority implements the policy understudy_priority. Its children are in priority order,
+// Package priority implements the policy understudy_priority. Its children are ordered by priority,
 // and calls go to the highest one that is READY (gRFC A56). Importing the package registers the
 // policy.
 //
@@ -34,34 +34,34 @@
 //	ramp                                       duration          "0s"      "0s", or "1s" to "1h"         our own
 //	perPriority                                bool              false     false, true                   our own
 //
-// priorities are the names of children, the highest priority first. A child that is not in
-// priorities is not created, but an existing one is kept and updated. Without priorities, calls
-// fail with an error. ignoreReresolutionRequests drops the child's requests for re-resolution.
-// failoverTimeout is how long a child may try to connect before the next priority is used.
-// childRetention is how long a child is kept while a higher one is in use. removedChildRetention is
-// how long a child that is no longer configured is kept. warmStandby is how many priorities below
-// the one in use are connected before they are needed.
+// priorities lists children by name, highest priority first. A child that isn't listed there isn't
+// created, but if it exists already, it's kept and updated. Without any priorities, calls fail with
+// an error. If ignoreReresolutionRequests is set, the child's requests for re-resolution are
+// dropped. failoverTimeout is how long a child may try to connect before the next priority is used.
+// childRetention is how long a child is kept while a higher one is in use, and
+// removedChildRetention how long it's kept once it isn't configured anymore. warmStandby is how
+// many priorities below the one in use are connected before they're needed.
 //
-// With overflow, a child takes the share of the calls that it can carry, and the next READY one gets
-// the others; see internal/core/share. Calls then do not wait for a child that reconnects while a
-// lower one is READY, and standbys are connected from the start. ramp is the time in which the share
-// of a child that recovers doubles up to 1; "0s" means 8 s. perPriority is set if calls choose their
-// endpoints below the children, as with ring_hash: a full endpoint then cuts the share of its child,
-// and is not ejected for it.
+// With overflow, a child takes as large a share of the calls as it can carry, and the next READY
+// one gets the rest; see internal/core/share. Calls don't wait for a child that is reconnecting if
+// a lower one is READY, and standbys are connected from the start. When a child recovers, its share
+// keeps doubling until it gets to 1 after the time in ramp; "0s" means 8 s. Set perPriority if
+// calls choose their endpoint below the children, as with ring_hash. If an endpoint is full, that
+// reduces the share of its child, and the endpoint isn't ejected for it.
 //
-// sourcePriorities lists, for each entry of priorities, the number of its priority at the source.
-// Entries with the same number are groups of the same priority at different distances from the
-// client: warmStandby counts numbers.
+// sourcePriorities maps each entry of priorities to the number of a priority at the source. If
+// entries have the same number, they're groups of one priority at different distances from the
+// client, and warmStandby counts them once.
 //
-// Without children, the policy takes the configuration that a resolver of this module has put into the
-// attributes of its state, if there is one (docs/adr/0061-a-tree-is-a-value.md).
+// Without children, the policy uses the configuration that a resolver of this module has put into
+// the attributes of its state, if any (docs/adr/0061-a-tree-is-a-value.md).
 //
-// Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first
-// registered policy of a list is used. Unknown fields are ignored, and logged once with a list of
-// the known ones. Errors name the invalid field.
+// Durations are strings, either in seconds such as "0.25s" or in Go's format such as "15m". If a
+// field is a list of policies, the first one that's registered is used. Unknown fields are ignored.
+// We log them once, along with a list of the known ones. If a field is invalid, the error names it.
 //
-// The decisions are made in internal/core/priority. This package implements gRPC's balancer API and
-// runs the timers.
+// All decisions are made in internal/core/priority. This package implements gRPC's balancer API on
+// top of it and runs the timers.
 package priority
 
 import (

@@ -16,21 +16,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// childShare is how many of the calls a child takes: its share, and what is known of its connections.
+// childShare is the share of the calls that a child takes, together with the state of its
+// connections.
 //
-// At a share of 1, most calls need only the view, which many read at once. The others lock the share
-// when they are picked and when they end. Nothing is called while it is locked.
+// As long as the share is 1, most calls only need the view, which any number of them can read
+// concurrently. The remaining calls lock the share when they're picked and when they end. We never
+// call out while holding the lock.
 type childShare struct {
 	start   time.Time
-	changed func() // queues an event; called when standing has changed
+	changed func() // called when standing has changed; queues an event
 	view    atomic.Pointer[share.View]
 
 	mu       sync.Mutex
 	share    *share.Share
 	standing share.Standing
-	history  *history // nil unless the debug page is enabled
+	history  *history // only with a debug page
 
-	share.Link // used in events only
+	share.Link // only used in events
 	reports
 }
 
@@ -44,13 +46,13 @@ func newChildShare(start time.Time, config share.Config, changed func()) *childS
 	return c
 }
 
-// with locks the share for f, and passes on what has changed.
+// with runs f with the share locked, and then publishes what has changed.
 func (c *childShare) with(f func(s *share.Share, now time.Duration)) {
 	now := time.Since(c.start)
 	c.mu.Lock()
 	f(c.share, now)
 	if view := c.share.View(); view != *c.view.Load() {
-		next := view // on the heap only if the view has changed
+		next := view
 		c.view.Store(&next)
 	}
 	if c.history != nil {
@@ -72,14 +74,13 @@ func (c *childShare) current() share.Standing {
 	return c.standing
 }
 
-// look returns when the child last gave a good answer, since start.
+// look returns when the child last gave a good answer, measured from start.
 func (c *childShare) look() (share.Standing, time.Duration) {
 	var goodAt time.Duration
 	c.with(func(s *share.Share, now time.Duration) { goodAt = s.Look(now) })
 	return c.current(), goodAt
 }
 
-// read returns the share as people see it.
 func (c *childShare) read() shell.Share {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,21 +93,19 @@ func (c *childShare) read() shell.Share {
 	return s
 }
 
-// take reports whether the child takes a call that is offered to it.
 func (c *childShare) take() (taken bool) {
 	c.with(func(s *share.Share, now time.Duration) { taken = s.Take(now, rand.Float64()) })
 	return taken
 }
 
-// probe reports whether the child takes a call that no child takes.
 func (c *childShare) probe() (taken, tripped bool) {
 	c.with(func(s *share.Share, now time.Duration) { taken, tripped = s.Probe(now), s.Tripped() })
 	return taken, tripped
 }
 
-// begin begins a timed call and returns its Done function. endpoint and below, the Done function of
-// the policies below, may be nil. With offered, the call is offered first, and the result is nil if
-// the child does not take it.
+// begin begins a timed call and returns its Done function. Both endpoint and below, the Done
+// function of the policies below, may be nil. With offered, we first ask the share if it takes the
+// call, and return nil if it doesn't.
 func (c *childShare) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo), offered bool) func(balancer.DoneInfo) {
 	var budget time.Duration
 	if info.Ctx != nil {
@@ -127,7 +126,6 @@ func (c *childShare) begin(info balancer.PickInfo, endpoint *share.Endpoint, bel
 	return func(info balancer.DoneInfo) { c.end(call, info, below) }
 }
 
-// untimed returns the Done function of calls of which only a failure counts.
 func (c *childShare) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
 	return func(info balancer.DoneInfo) {
 		switch {
@@ -141,10 +139,10 @@ func (c *childShare) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) f
 
 var errLate = status.FromContextError(context.DeadlineExceeded).Err()
 
-// end ends a call, first for the share and then for the policies below. Those see a late answer as
-// an expired call, so that outlier detection ejects an endpoint that is slow. An endpoint that is full
-// is no outlier: a refused call is an answer to them, and one that expired in a full queue is neither
-// an answer nor a failure.
+// end ends a call for the share first, then for the policies below us. They'll see a late answer as
+// an expired call, which lets outlier detection eject a slow endpoint. A full endpoint isn't an
+// outlier, so a refused call looks like an answer to them. And a call that expired in a full queue
+// is neither an answer nor a failure.
 func (c *childShare) end(call share.Call, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
 	blame, result := share.ByResult, resultOf(&info)
 	c.with(func(s *share.Share, now time.Duration) { blame = s.End(now, call, result) })

@@ -8,9 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
+// connections returns how many connections a policy makes: one for pick_first, and one per endpoint
+// for others. It stops counting around the limit, so anything above that may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int {
-	// pick_first makes one connection, and other policies make one to each endpoint. We stop
-	// counting near the limit, so a result above it may be inexact.
 	if sample := 2 * limit; len(endpoints) > sample {
 		if n := connections(policy, endpoints[:sample], limit); n >= limit {
 			return n

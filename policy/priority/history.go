@@ -2,12 +2,13 @@ package priority
 
 import "time"
 
-const bucketTime = 10 * time.Second // sixty are ten minutes
+const bucketTime = 10 * time.Second // the page shows sixty of these, i.e. ten minutes
 
-// history keeps the lowest share of each bucket for debug pages. The zero value is a share of 1.
+// history remembers the lowest share in each bucket for the debug page. The zero value is a share
+// of 1.
 type history struct {
-	missing [60]float64 // 1 - the lowest share
-	bucket  int         // number of the current one
+	missing [60]float64 // 1 - the lowest share of each bucket
+	bucket  int
 	current float64
 }
 

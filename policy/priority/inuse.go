@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// reportedPriority is what the application knows.
 type reportedPriority struct {
-	child  string // "": no priority can take calls
+	child  string // "" if no priority can take calls
 	since  time.Time
 	reason string
 }
 
-// reportInUse takes the reason that we have just logged as cause, or "" if nothing has changed.
+// reportInUse tells the application about the priority in use. cause is the reason that we've just
+// logged, or "" if nothing has changed.
 func (p *policy) reportInUse(cause string) {
 	reporter := stateattr.ChannelOf(p.state).InUse
 	if reporter == nil {
@@ -50,5 +50,5 @@ func (p *policy) inUseReason(child, cause string, last reportedPriority) string 
 	case child != p.config.Priorities[0]:
 		return p.problem(p.config.Priorities[0])
 	}
-	return "" // the highest priority has been in use from the start
+	return "" // it's been the highest priority from the start
 }

@@ -30,16 +30,16 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 var failovers tally.Bound
 
 type journal struct {
-	lastChange time.Time // when another child last came into use
+	lastChange time.Time
 	reported   reportedPriority
 
-	leftHighest   time.Time // when calls left the highest priority; zero while it is in use
-	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
+	leftHighest   time.Time
+	unusableSince time.Time // when the last usable priority failed, or zero
 }
 
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
-	// We do not count the first choice of a child, or a change from or to a configuration without
-	// priorities.
+	// The first choice doesn't count, and neither does gaining or losing all priorities in a new
+	// configuration.
 	if from == "" || to == "" {
 		return ""
 	}
@@ -71,8 +71,8 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 }
 
 func (p *policy) mayBeBackSoon(child string) bool {
-	// After a GOAWAY, a child with overflow is usually back within a second. Calls go to the next
-	// priority at once, but we log this only if it lasts.
+	// With overflow, a child usually comes back within a second of a GOAWAY. Calls go to the next
+	// priority at once, but it's only worth logging if it lasts.
 	c := p.shares.children[child]
 	state, exists := p.core.State(child)
 	if c == nil || !exists || c.Ready || !c.WasReady || state == core.TransientFailure {
@@ -130,17 +130,17 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 	p.Warn("priority", message, text, attrs...)
 }
 
-const reportPause = 10 * time.Second // between two log records of a kind
+const reportPause = 10 * time.Second
 
-// reports is what we have logged of a share. Only events use it.
+// reports remembers what we've logged about a share. It's only used in events.
 type reports struct {
 	depth share.Depth
 	at    [share.Tripped + 1]time.Time
 }
 
 func (p *policy) logShare(name string) {
-	// We leave out a share that goes up and down by one step, and one of a priority that returns:
-	// its failback is logged already.
+	// We don't log a share that moves up and down by one step. We also skip a priority that's
+	// coming back, since its failback has been logged.
 	c := p.shares.children[name]
 	now, last := c.current().Depth, &c.reports
 	switch {
@@ -157,7 +157,7 @@ func (p *policy) logShare(name string) {
 	last.depth, last.at[now] = now, time.Now()
 	s, text := c.read(), p.title(name)+" takes all of its calls again"
 	if now != share.Whole && s.Cause == share.Returning {
-		return // the failback is logged
+		return // we've logged the failback
 	}
 	attrs := []slog.Attr{slog.String("priority", p.title(name)), slog.Float64("share", math.Round(1000*s.Fraction)/1000)}
 	if now != share.Whole {
@@ -169,9 +169,9 @@ func (p *policy) logShare(name string) {
 
 type shed struct {
 	begun atomic.Bool
-	calls atomic.Int64 // since the last look
+	calls atomic.Int64
 
-	since time.Time // zero unless calls are refused; used in events only, like total
+	since time.Time // zero while no calls are refused; only used in events, like total
 	total int64
 }
 
@@ -192,14 +192,15 @@ func (p *policy) logShed() {
 	time.AfterFunc(reportPause, func() { p.Event(p.logShed) })
 }
 
-// outage is while calls fail at every priority, although all that calls can go to are connected.
+// outage is a time during which calls fail at every priority, even though everything they could go
+// to is connected.
 type outage struct {
-	since, until time.Time // since is zero while there is none, until before the first one
+	since, until time.Time // since is zero if there's none now, and until is zero if there hasn't been one
 	logged       bool
 }
 
 func (p *policy) logOutage(ready []string) {
-	// An outage soon after another one is logged only if it lasts.
+	// If the last outage was only just over, we don't log another one unless it lasts.
 	o := &p.shares.outage
 	all, succeeded := p.failEverywhere(ready)
 	switch {
@@ -214,7 +215,7 @@ func (p *policy) logOutage(ready []string) {
 		}
 		*o = outage{until: time.Now()}
 		return
-	case len(ready) == 0 || !p.shares.offers: // no priority can take calls, which is logged as such
+	case len(ready) == 0 || !p.shares.offers: // already logged as "no priority can take calls"
 		*o = outage{until: time.Now()}
 		return
 	}
@@ -223,12 +224,12 @@ func (p *policy) logOutage(ready []string) {
 		reason := p.reasonsOf(ready)
 		p.log("calls fail at every priority", "calls fail at every priority: "+reason, slog.String("reason", reason))
 	}
-	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers of a share that is not 0 start no event
+	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // we only get an event for a good answer if the share is 0, so look again later
 }
 
+// failEverywhere returns false for all as long as a priority that's connecting might help.
+// succeeded means that at least one call has succeeded since the outage began.
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
-	// all is false while a priority that is connecting may still help. succeeded means that some
-	// call has succeeded since the outage began.
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
 		all = all && p.children[name] != nil && !p.core.Awaited(name)

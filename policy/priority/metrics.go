@@ -72,12 +72,12 @@ var shareSums tally.Board[labels, shareSum]
 type meter struct {
 	config   *lbconfig.Priority
 	current  labels
-	register serial.Serializer // on a goroutine of its own: a recorder may wait for an export, which calls Report
+	register serial.Serializer // on its own goroutine, since a recorder may be waiting for an export, which calls Report
 
-	mu         sync.Mutex // guards the following fields
+	mu         sync.Mutex // guards the fields below
 	titles     []string
 	unregister func()
-	shares     map[labels]*childShare // of the READY children
+	shares     map[labels]*childShare
 	counted    map[labels]shareSum
 }
 
@@ -143,7 +143,6 @@ func (p *policy) Settled(closed bool) {
 	p.updateGauge(current)
 }
 
-// takesMost skips priorities that only take probes.
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {

@@ -9,22 +9,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// errShed is our one error that ends calls at once, even those that wait for ready: more calls
-// would make what is full fuller. gRPC does not retry it.
+// errShed is the only error of ours that ends calls at once, even those that wait for ready, since
+// more calls would only make things worse. gRPC doesn't retry it.
 var errShed = status.Error(codes.ResourceExhausted, "shed: every priority is full")
 
-// An offerPicker offers each call to the READY priorities in order. With p0 full at a share of 0.7,
-// p1 at 0.5, and p2 broken:
+// offerPicker offers each call to the READY priorities in order. Say p0 is full and down to a share
+// of 0.7, p1 is at 0.5, and p2 is broken:
 //
 //	70 %  p0 takes the call
 //	15 %  p1 does, which is half of what p0 has left
 //	15 %  none does: it is a probe of p2 if one is due, or else we refuse it
 //
-// If all of them are broken and another priority may still connect, the call waits for that one.
+// If all of them are broken and another priority may still connect, the call waits for that.
 type offerPicker struct {
 	offers  []offer
-	awaited bool   // calls may wait for another priority
-	shed    func() // counts a refused call; nil in a policy below another one with overflow, which refuses none
+	awaited bool   // there's another priority that calls may wait for
+	shed    func() // counts a refused call; nil if another priority policy with overflow is above, as we then refuse nothing
 }
 
 type offer struct {
@@ -32,8 +32,8 @@ type offer struct {
 	picker balancer.Picker
 }
 
-// Pick tries the next priority if a picker has no connection. A status is final: a drop is meant
-// for the call, wherever it would go.
+// Pick tries the next priority if a picker has no connection. A status is final, though: if a call
+// is dropped, it would be dropped anywhere else too.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
 		r, taken, e := p.offers[i].offer(&info)
@@ -50,7 +50,6 @@ func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, 
 	return p.leave(info)
 }
 
-// leave decides about a call that no priority takes.
 func (p *offerPicker) leave(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	sent, waits := share.Leftover(len(p.offers), p.awaited, func(i int) (sent, tripped bool) {
 		taken, tripped := p.offers[i].probe()
@@ -80,8 +79,8 @@ func isFinal(err error) bool {
 }
 
 func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
-	// While the priority takes all calls, we time only a few of them. Each subchannel counts its
-	// own calls for this: a counter of all calls would make cores wait for each other.
+	// While the priority takes every call, we time only a few of them. To choose which, each
+	// subchannel counts its own calls, since a counter shared by all cores would cause contention.
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {
 		return o.offerTimed(*info)
@@ -90,7 +89,7 @@ func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, take
 		return result, true, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && !s.isTimed(v.Every) {
-		if result.Done == nil { // nearly always; here, because the call costs 1.5 ns
+		if result.Done == nil { // Nearly always. We do this inline because the function call costs 1.5 ns.
 			result.SubConn, result.Done = s.SubConn, s.untimed(o.childShare, v)
 			return result, true, nil
 		}
@@ -109,7 +108,7 @@ func (o *offer) offerTimed(info balancer.PickInfo) (result balancer.PickResult, 
 func (o *offer) offerPicked(info balancer.PickInfo, picked balancer.PickResult) (result balancer.PickResult, taken bool, err error) {
 	result = o.begin(info, picked, true)
 	if taken = result.Done != nil; !taken && picked.Done != nil {
-		picked.Done(balancer.DoneInfo{}) // as gRPC does with a call that it does not begin
+		picked.Done(balancer.DoneInfo{}) // gRPC does the same for a call that it doesn't begin
 	}
 	return result, taken, nil
 }
@@ -137,7 +136,6 @@ func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.Vi
 	return result
 }
 
-// unwrapper is for a child whose share does not matter.
 type unwrapper struct{ balancer.Picker }
 
 func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {

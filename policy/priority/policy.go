@@ -20,7 +20,7 @@ import (
 type policy struct {
 	*shell.Shell
 
-	reresolution atomic.Pointer[reresolution] // read on any goroutine
+	reresolution atomic.Pointer[reresolution]
 
 	core             *core.Core
 	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int
@@ -29,12 +29,12 @@ type policy struct {
 	titles           map[string]string
 	config           *lbconfig.Priority
 	state            resolver.State
-	childState       resolver.State // what all children get, and no endpoints
+	childState       resolver.State // resolver state that all children get, without endpoints
 	groups           map[string][]resolver.Endpoint
 
-	chosen    string // name of the child whose state is published next, or ""
+	chosen    string // the child whose state we publish next, or ""
 	published balancer.State
-	inUse     string // name of the child whose state was last published, or ""
+	inUse     string // the child whose state we published last, or ""
 	journal   journal
 	standby   standbyLimit
 	shares    shares
@@ -163,17 +163,16 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// reresolution is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // if nil, requests go to the ResolveNow method of the ClientConn
+	resolveNow func(child string, ignored bool) // nil to call the ClientConn's ResolveNow
 }
 
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]
 	switch {
-	case !ok: // removed: a new answer has nothing for it
+	case !ok: // it was removed, so it has no use for a new answer
 	case r.resolveNow != nil:
 		r.resolveNow(name, config.IgnoreReresolutionRequests)
 	case !config.IgnoreReresolutionRequests:

@@ -26,7 +26,7 @@ const (
 type reason struct {
 	title        string
 	text         string
-	hasError     bool // text is an error of the child, not just the name of the child's state
+	hasError     bool // text is an error from the child, not just the name of its state
 	endpoints    int
 	failingSince time.Time
 }
@@ -41,7 +41,7 @@ func (p *policy) reasonOf(child string) reason {
 	message := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case message != "":
-		// We show no duration: the source's problem may be older than the child's.
+		// Leave out the duration, as the source's problem may be older than the child's.
 		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.FailoverTimeout(child))
@@ -64,7 +64,6 @@ func (p *policy) timedOut(child string) bool {
 }
 
 func (p *policy) isBypassed(child string) bool {
-	// Calls use a lower priority, although this child may still become READY.
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
 	}
@@ -92,11 +91,10 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), maxReasonLength) }
 
-// exhaustedPicker lists the reasons of all priorities, as no priority can take calls.
 type exhaustedPicker struct {
 	child   balancer.Picker
 	inUse   string
-	reasons atomic.Pointer[[]reason] // in priority order; we replace them while calls are picked
+	reasons atomic.Pointer[[]reason] // in order of priority; replaced while calls are picked
 }
 
 func (p *policy) updateReasons(e *exhaustedPicker) {
@@ -109,7 +107,7 @@ func (p *policy) updateReasons(e *exhaustedPicker) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick leaves a status alone: it must end the call.
+// Pick doesn't touch a status, since that's meant to end the call.
 func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -124,7 +122,6 @@ func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, err
 func (e *exhaustedPicker) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
 func (e *exhaustedPicker) failure(childErr error) error {
-	// childErr is the current error of the child in use, or nil.
 	known := *e.reasons.Load()
 	var reasons []string
 	for i, r := range known {
@@ -140,5 +137,5 @@ func (e *exhaustedPicker) failure(childErr error) error {
 	return errors.New(noUsablePriority + ": " + strings.Join(reasons, "; "))
 }
 
-// noUsablePriority begins the errors of calls, and is the message in the log.
+// noUsablePriority is what calls' errors start with, and also the message in the log.
 const noUsablePriority = "no priority can take calls"

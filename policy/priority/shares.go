@@ -12,15 +12,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// shares choose the READY child that a call goes to, with overflow. The core still chooses the
-// priority in use, which is the highest READY one if there is any, and who is connected.
+// shares decides, if there's overflow, which READY child a call goes to. It's still the core that
+// decides which children get connected, and which priority is in use (the highest READY one, if
+// there is any).
 type shares struct {
 	start    time.Time
-	marks    atomic.Bool // subchannels are marked; stays true once it is
+	marks    atomic.Bool // subchannels are wrapped, so that we know their endpoints; stays true once set
 	children map[string]*childShare
-	inner    bool   // another priority policy with overflow is above
-	wanted   string // we want one more priority below this one, if it is not ""
-	offers   bool   // calls are offered to the READY children: the one in use is READY
+	inner    bool   // there's another priority policy with overflow above
+	wanted   string // we want one more priority below this one, unless it's ""
+	offers   bool   // the child in use is READY, so calls are offered to all READY children
 	shed     shed
 	outage   outage
 }
@@ -48,7 +49,7 @@ func (p *policy) shareOf(name string) *childShare {
 }
 
 func (p *policy) settle() {
-	if !p.Updating() { // then End does it
+	if !p.Updating() { // during an update, leave it to End
 		p.settleNow()
 	}
 }
@@ -115,7 +116,6 @@ func (p *policy) updateLast() {
 	}
 }
 
-// noteReturn is called when a child has become READY.
 func (p *policy) noteReturn(name string, ready []string) {
 	c, now := p.shares.children[name], time.Since(p.shares.start)
 	isStart := !p.shares.offers || now <= time.Duration(p.config.FailoverTimeout)
@@ -124,7 +124,8 @@ func (p *policy) noteReturn(name string, ready []string) {
 	}
 }
 
-// want asks for one more priority below the lowest READY one that cannot carry its calls.
+// want asks for another priority if a READY one can't carry its calls. It goes below the lowest one
+// for which that's true.
 func (p *policy) want() {
 	below := ""
 	if n := share.Short(p.order()); n >= 0 {
@@ -136,8 +137,8 @@ func (p *policy) want() {
 	}
 }
 
-// takesCalls is true for the highest READY child, for the next one if that does not take all calls,
-// and so on.
+// takesCalls is true for the highest READY child. If that one doesn't take all calls, it's true for
+// the next, and so on.
 func (p *policy) takesCalls(name string) bool {
 	if !p.shares.offers {
 		return false

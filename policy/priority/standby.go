@@ -16,14 +16,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// maxStandbyConnections limits what a standby costs: each connection takes 70 KiB in client and
-// server together, a health stream, and a ping every 10 s. A standby with more localities than that
-// has one connection in each. The rest connect when calls need them.
+// maxStandbyConnections limits the cost of a standby. Each connection takes 70 KiB in client and
+// server together, a health stream, and a ping every 10 s. If a standby has more localities than
+// this, it still gets one connection in each. Everything else connects when calls need it.
 const maxStandbyConnections = 20
 
 type standbyLimit struct {
-	seed    maphash.Seed    // clients choose different endpoints
-	limited map[string]bool // standbys that have received only some of their endpoints
+	seed    maphash.Seed // random, so that clients choose different endpoints
+	limited map[string]bool
 }
 
 func (p *policy) updateChild(name string) {
@@ -40,8 +40,8 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
-// choose takes at least one endpoint in each locality. The choice depends only on the seed and the
-// addresses, so it changes little when the list does.
+// choose takes at least one endpoint from each locality. It only depends on the seed and the
+// addresses, so a small change to the list makes a small difference.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	numbers := make(map[int]uint64, len(endpoints))
 	for i, e := range endpoints {
@@ -81,8 +81,8 @@ func (p *policy) limitStandby(name string) {
 	}
 }
 
+// removeLimit updates the child in a separate event, so that the current state is published first.
 func (p *policy) removeLimit(name string) {
-	// We publish the current state first, and update the child in a separate event.
 	if !p.standby.limited[name] {
 		return
 	}
@@ -95,9 +95,9 @@ func (p *policy) removeLimit(name string) {
 	})
 }
 
+// scheduleLimit limits a large standby again after ChildRetention. If it's in use or not READY by
+// then, we wait again.
 func (p *policy) scheduleLimit(name string) {
-	// After ChildRetention we limit a large standby again, or wait again if it is in use or not
-	// READY.
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
 		return
@@ -113,8 +113,9 @@ func (p *policy) scheduleLimit(name string) {
 	})
 }
 
+// removeLimitAfterFailure makes a standby try all of its endpoints, since maybe it's just the ones
+// we chose that fail.
 func (p *policy) removeLimitAfterFailure(name string) {
-	// Only the endpoints that we chose may be bad, so try all of them.
 	if state, ok := p.core.State(name); !ok {
 		delete(p.standby.limited, name)
 	} else if state == core.TransientFailure {

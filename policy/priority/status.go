@@ -8,18 +8,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/live"
 )
 
-// childStatus is what logs and debug pages show of a child.
 type childStatus struct {
 	state          core.State
 	since          time.Time
-	unhealthySince time.Time // when the child was last READY or IDLE, or else was created
-	wasHealthy     bool      // READY or IDLE, and then no longer: the next failback is "again"
-	updated        bool      // an update ended its connections
-	lastFailure    string    // for debug pages: the last failure, kept until the child is READY
+	unhealthySince time.Time // when it was last READY or IDLE, or else when it was created
+	wasHealthy     bool      // it has been READY or IDLE before and then wasn't, so the next failback is "again"
+	updated        bool      // its connections were ended by an update
+	lastFailure    string    // shown on debug pages until the child is READY
 }
 
-// updateStatus must come after the child's update during an update of the policy: that may return
-// an error.
+// updateStatus must be called after the child's update, which may return an error, if the policy
+// itself is being updated.
 func (p *policy) updateStatus(child string) {
 	state, exists := p.core.State(child)
 	status := p.statuses[child]
@@ -52,7 +51,6 @@ func (p *policy) updateStatus(child string) {
 }
 
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
-	// While the child recovers, we go on showing its previous problem.
 	switch state {
 	case core.TransientFailure:
 		return p.reasonOf(child).text

@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// clientConn marks the children's subchannels with overflow, so that a pick knows its endpoint.
+// clientConn wraps the children's subchannels if there's overflow. That's how we know which
+// endpoint was picked.
 type clientConn struct {
 	balancer.ClientConn
 	marks *atomic.Bool
@@ -48,20 +49,20 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 	sc.UpdateAddresses(addresses)
 }
 
-// subConn is what pickers below this policy return. Our picker returns what is in it.
+// subConn is what pickers below this policy return. We unwrap it.
 type subConn struct {
 	balancer.SubConn
 	below    func() *func(balancer.DoneInfo) // see EndWith
 	shared   atomic.Pointer[shared]
-	left     atomic.Int32 // calls until one is timed
+	left     atomic.Int32 // calls left until one is timed
 	endpoint atomic.Pointer[shareEndpoint]
 }
 
-// shareEndpoint is a subchannel's endpoint in a share. It goes with the share: an update may turn Overflow
-// off and on while the subchannels stay.
+// shareEndpoint is a subchannel's endpoint in a share. An update can turn Overflow off and on while
+// the subchannels stay, so we need to know which share it belongs to.
 type shareEndpoint struct {
 	share    *childShare
-	endpoint share.Endpoint // guarded by share
+	endpoint share.Endpoint // guarded by the share's lock
 }
 
 func (s *subConn) endpointIn(c *childShare) *share.Endpoint {
@@ -81,16 +82,16 @@ func (s *subConn) forget() {
 	}
 }
 
-var uncounted func(balancer.DoneInfo) // nil
+var uncounted func(balancer.DoneInfo) // always nil
 
 func newSubConn(parents balancer.SubConn) *subConn {
 	return &subConn{SubConn: parents, below: func() *func(balancer.DoneInfo) { return &uncounted }}
 }
 
-// shared has one Done function for all untimed calls between two changes of the view. One for each
-// call would cost more than the rest of a pick.
+// shared has one Done function for all untimed calls until the view changes. If we made one for
+// each call, it would cost more than the rest of the pick.
 type shared struct {
-	view  *share.View // belongs to one share
+	view  *share.View // belongs to one particular share
 	below *func(balancer.DoneInfo)
 	done  func(balancer.DoneInfo)
 }
@@ -105,7 +106,7 @@ func (s *subConn) untimed(c *childShare, view *share.View) func(balancer.DoneInf
 }
 
 func (s *subConn) isTimed(every uint32) bool {
-	// The gaps between timed calls are random, since callers may take turns.
+	// Callers may take turns, so we time calls at random intervals.
 	left := s.left.Add(-1)
 	if left > 0 {
 		return false
@@ -117,10 +118,8 @@ func (s *subConn) isTimed(every uint32) bool {
 // AddUser implements shell.Counted. The picker never changes.
 func (s *subConn) AddUser(shell.CountedUser) {}
 
-// Picker implements shell.Counted.
 func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 
-// EndWith implements shell.Ender.
 func (s *subConn) EndWith(below func() *func(balancer.DoneInfo)) { s.below = below }
 
 func unwrap(result balancer.PickResult) (balancer.PickResult, *subConn) {

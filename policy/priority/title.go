@@ -7,11 +7,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-const maxNameLength = 80 // of a name in a title, in bytes; approximate
+const maxNameLength = 80 // bytes, give or take a few
 
 func (p *policy) updateTitles() {
-	// A title is a child's number and its name at the source, such as "p0 us-east/a, us-east/b", or
-	// its name in the configuration. A child that is no longer a priority keeps its title.
+	// A title is the child's number plus its name at the source, such as "p0 us-east/a, us-east/b".
+	// Failing that, it's the name in the configuration. If a child is no longer a priority, it
+	// keeps its title.
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
 	for child := range p.children {

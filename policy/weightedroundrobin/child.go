@@ -16,16 +16,15 @@ import (
 
 type child = core.Child[endpointChild]
 
-// endpointChild is the data that this policy attaches to a child of its core.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
-	position weighted.Position // position in the pick sequence when the last picker was replaced
-	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
-	series   leaf.Series       // the last reported state as a series of the metric
-	outdated bool              // the child has not accepted its current endpoint yet
+	position weighted.Position // the child's place in the pick sequence when the last picker was replaced
+	weight   uint32            // of this endpoint alone; the core adds up duplicates
+	series   leaf.Series
+	outdated bool
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -43,8 +42,8 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.endpoint, (*owner)(c))
 }
 
-// update passes the endpoint to the child. If the child refuses the endpoint, the next update of
-// the policy tries again.
+// update passes the endpoint to the child. If the child refuses it, we try again in the next
+// update.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},
@@ -61,7 +60,7 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	p.failures[c.Attached.series]--
 	c.Attached.series = seriesOf(state)
 	p.failures[c.Attached.series]++
-	var now time.Time // zero unless the state is READY, because the core needs the time only then
+	var now time.Time
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 	}

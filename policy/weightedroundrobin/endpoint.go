@@ -22,8 +22,7 @@ func equalExceptWeight(a, b resolver.Endpoint) bool {
 	})
 }
 
-// equalAttributes reports whether a and b are equal except for their weights. It panics if an
-// attribute cannot be compared.
+// equalAttributes compares everything but the weights. It panics if an attribute isn't comparable.
 func equalAttributes(a, b *attributes.Attributes) bool {
 	if a == b {
 		return true
@@ -32,9 +31,10 @@ func equalAttributes(a, b *attributes.Attributes) bool {
 	return weight.Set(resolver.Endpoint{Attributes: a}, noWeight).Attributes.Equal(weight.Set(resolver.Endpoint{Attributes: b}, noWeight).Attributes)
 }
 
-// search finds the children of unchanged endpoints without computing keys, which is faster. It
-// finds an endpoint only if the endpoint has one address, in the same slice as in the last update.
-// The weight may differ. The key is compared because a resolver may change its list in place.
+// search is a fast way to find the children of unchanged endpoints, because it doesn't need to
+// compute keys. It only works for endpoints with a single address that's in the same slice as in
+// the last update, though the weight may differ. Resolvers may change their list in place, so we
+// check the key as well.
 type search struct {
 	previous []*child
 	inorder.Search

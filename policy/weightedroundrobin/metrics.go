@@ -12,12 +12,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
-// seriesOf returns the series of an endpoint that has reported a state.
 func seriesOf(state balancer.State) leaf.Series {
 	return leaf.SeriesOf(state.ConnectivityState, shell.FailureOf(state.Picker))
 }
 
-// counts returns the number of endpoints in each series.
 func (p *policy) counts() (current leaf.Counts) {
 	for state, n := range p.core.Count() {
 		current[state] = int64(n)
@@ -29,13 +27,13 @@ func (p *policy) counts() (current leaf.Counts) {
 	return current
 }
 
-// pickCount counts the picks of a policy's pickers. Schedulers count picks anyway. The picker of a
-// single endpoint has no scheduler.
+// pickCount adds up the picks of all the policy's pickers. This costs nothing since schedulers
+// count picks anyway. Pickers with a single endpoint have no scheduler.
 type pickCount struct {
 	mu         sync.Mutex
 	picker     *weighted.Picker
-	taken      uint64                        // number of picks of picker that picks already includes
-	lastPicker weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
+	taken      uint64                        // the part of picker's picks that's already in picks
+	lastPicker weak.Pointer[weighted.Picker] // calls may still be using the previous one
 	lastTaken  uint64
 	picks      uint64
 }
@@ -48,7 +46,7 @@ func (c *pickCount) use(picker *weighted.Picker) {
 	c.picker, c.taken = picker, 0
 }
 
-// read adds the picks since its last call. The caller holds mu.
+// read must be called with mu held.
 func (c *pickCount) read() {
 	add := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {
@@ -61,7 +59,6 @@ func (c *pickCount) read() {
 	add(c.picker, &c.taken)
 }
 
-// take returns the picks since its last call.
 func (c *pickCount) take() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

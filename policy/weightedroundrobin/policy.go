@@ -21,26 +21,25 @@ import (
 	"github.com/understudy-lb/understudy/policy/pickfirst"
 )
 
-// policy is the balancer. Its core decides which children are picked (A34).
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
-	endpoint   balancer.Builder // builds the policies of the endpoints
+	endpoint   balancer.Builder
 	config     core.Config
 	attributes *attributes.Attributes
 	picker     *weighted.Picker // nil if no child is READY
 	watched    bool
 	meter      leaf.Meter
 	picks      pickCount
-	failures   leaf.Counts                // only the entries of named failures count
-	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
+	failures   leaf.Counts                // only for failures that have their own series
+	scheduled  weighted.Scheduled[*child] // only used while a debug page is watching
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
 
 var errNoEndpoints = fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)
 
-// spec describes the policy for package shell. endpoint builds the policies of the endpoints. Their
-// Close must shut down all of their subchannels.
+// spec describes the policy. endpoint builds the policies of the endpoints, whose Close must shut
+// down all of their subchannels.
 func spec(endpoint func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
@@ -67,13 +66,13 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 	return config
 }
 
-// Begin assigns each endpoint to a child. A child gets no update if only its endpoint's weight has
-// changed.
+// Begin assigns each endpoint to a child. If only an endpoint's weight has changed, its child needs
+// no update.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	labelValues, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.SetLabels(labelValues)
-	// Without this attribute, children would ignore health checks, and unhealthy endpoints would get
+	// Without this attribute, children ignore health checks, and unhealthy endpoints would get
 	// calls.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
@@ -97,7 +96,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.updateChildren(outdated)
 }
 
-// assign also lists the children to update.
+// assign assigns each endpoint to a child, and returns the children that need an update.
 func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
@@ -132,8 +131,8 @@ func (p *policy) assign(endpoints []resolver.Endpoint) (outdated []*child) {
 	return outdated
 }
 
-// updateChildren updates children. With startPoint "random", it begins at a random one. Otherwise,
-// all clients would connect to the same endpoint first.
+// updateChildren starts at a random child if startPoint is "random". Otherwise every client would
+// connect to the same endpoint first.
 func (p *policy) updateChildren(outdated []*child) {
 	first := 0
 	if p.config.StartRandom && len(outdated) > 0 {
@@ -144,7 +143,6 @@ func (p *policy) updateChildren(outdated []*child) {
 	}
 }
 
-// End makes the core publish the state if the update has changed the state or the picker.
 func (p *policy) End() { p.core.End() }
 
 func (p *policy) Due() (deadline time.Time, due bool) { return p.core.Due() }
@@ -164,14 +162,14 @@ func (p *policy) State() balancer.State {
 	case core.TransientFailure:
 		return p.failure()
 	case core.Idle:
-		// Calls wait, because the policy makes its IDLE children connect.
+		// We make IDLE children connect ourselves, so calls just wait.
 		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
 	}
 	return shell.Connecting()
 }
 
-// failure returns the state to publish when all children have failed. Calls then
-// fail with the error of one child. If there are several, it also says how many endpoints failed.
+// failure returns the state to publish if all children have failed. Calls get the error of one of
+// them. If there are several, the error also says how many.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {
@@ -204,7 +202,6 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	return picker
 }
 
-// Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
 	if closed {
 		p.meter.Close()

@@ -1,6 +1,6 @@
 // Package weightedtarget implements the understudy_weighted_target policy, which divides calls
-// among its children by their weights (gRFC A28, weighted_target_experimental). In the policy
-// trees of this module, the children are the localities of a priority.
+// among its children by weight (gRFC A28, weighted_target_experimental). In the policy trees of
+// this module, the children are the localities of a priority.
 //
 // Its JSON configuration:
 //
@@ -20,30 +20,29 @@
 //	removedChildRetention        duration          "0s"      at least "0s"                      ours
 //	startPoint                   string            "spec"    "spec", "random"                   ours
 //
-// Without targets, calls fail. removedChildRetention is how long a removed child is kept
-// without calls, in case a later update adds it again. startPoint sets the point at which a new
-// child starts in its interval between two picks. With "spec", it starts at the beginning, so
-// that the first calls of every client go to the child with the largest weight. With "random",
-// it starts at a random point, so that the first calls of a fleet of clients follow the
-// weights.
+// Without targets, calls fail. When a child is removed, we keep it without calls for
+// removedChildRetention, in case a later update adds it again. startPoint says where a new child
+// starts in the interval between two of its picks. With "spec", that's the beginning, which means
+// that the first calls of every client go to the child with the largest weight. With "random", it's
+// a random point, and the first calls of a fleet of clients follow the weights.
 //
-// Durations are strings such as "0.25s" or "15m". The first registered policy in childPolicy is
-// used. Unknown fields are ignored and logged once.
+// Durations are strings such as "0.25s" or "15m". childPolicy is a list, from which we use the
+// first policy that's registered. Unknown fields are ignored and logged once.
 //
-// The policy is READY if any child is, else CONNECTING if any is, else IDLE if any is, else
-// TRANSIENT_FAILURE. A child that has failed counts as failed until it is READY or IDLE. Calls
-// are divided among the READY children in the exact earliest-deadline-first order of gRFC A34,
-// with the children ordered by name. A child keeps its position in the sequence when a new
-// picker replaces the old one.
+// The policy is READY if any child is, otherwise CONNECTING if any is, otherwise IDLE if any is,
+// and otherwise TRANSIENT_FAILURE. Once a child has failed, it counts as failed until it's READY or
+// IDLE. Calls are divided among the READY children in the exact earliest-deadline-first order of
+// gRFC A34, with the children ordered by name. When a new picker replaces the old one, children
+// keep their position in the sequence.
 //
-// If no child is READY, calls wait while any child is CONNECTING. Otherwise, they go to the
-// pickers of the IDLE children, which makes these connect. If all children have failed, calls
-// fail with the error of a child that is chosen by weight. An IDLE child next to a READY or
-// CONNECTING one receives no calls. The policy therefore makes it connect, once each time it
-// becomes IDLE.
+// What happens if no child is READY? As long as any child is CONNECTING, calls wait. Otherwise they
+// go to the pickers of the IDLE children, which makes those connect. If all children have failed,
+// calls fail with the error of a child that's chosen by weight. An IDLE child doesn't get any calls
+// while another one is READY or CONNECTING, so we tell it to connect, once each time it becomes
+// IDLE.
 //
-// An endpoint belongs to the child named by the first element of its path (package hierarchy).
-// The child receives it without this element.
+// An endpoint belongs to the child named by the first element of its path (package hierarchy). The
+// child gets the endpoint without that element.
 package weightedtarget
 
 import (

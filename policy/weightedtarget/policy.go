@@ -17,27 +17,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
-// The core computes the connectivity state (A28).
 type policy struct {
 	*shell.Shell
-	core   core.Core
-	config *lbconfig.WeightedTarget
-	// state and groups are the resolver state of an update and its endpoints by child.
+	core     core.Core
+	config   *lbconfig.WeightedTarget
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
-	children map[string]*child // including removed children that are retained
+	children map[string]*child // including removed ones that we still retain
 	picker   *weighted.Picker  // nil if no child is READY
 
 	watched   bool
-	scheduled weighted.Scheduled[string] // used only while a debug page watches the policy
+	scheduled weighted.Scheduled[string] // only used while a debug page is watching
 }
 
 type child struct {
 	*shell.Child
 	weight       uint32
-	position     weighted.Position // position in the pick sequence when the last picker with this child was replaced
-	effective    balancer.State    // the last reported state; while a failed child is CONNECTING, the failure
-	refusedState balancer.State    // if the child has refused its update, the state to use instead of effective
+	position     weighted.Position // its place in the pick sequence when its last picker was replaced
+	effective    balancer.State    // last reported state, except that a failed child that's CONNECTING again still has its failure here
+	refusedState balancer.State    // if the child has refused its update, we use this instead of effective
 }
 
 const retentionTimer = 0
@@ -88,7 +86,7 @@ func (p *policy) newChild(name string) *child {
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.effective = state
 		}
-		if !p.Updating() { // otherwise, End calls wake once for the whole update
+		if !p.Updating() { // during an update, End does this once for all of them
 			p.wake()
 		}
 		if p.core.Stale() {
@@ -104,7 +102,7 @@ func (p *policy) wake() {
 	}
 }
 
-// End publishes the state after each update: weights may have changed.
+// End always publishes, since weights may have changed.
 func (p *policy) End() {
 	p.wake()
 	p.Publish()
@@ -126,7 +124,7 @@ func (p *policy) State() balancer.State {
 	}
 	picker := p.pickerOf(names)
 	if aggregate == core.Ready {
-		p.picker = picker // only a published picker may change the positions of children
+		p.picker = picker // only a picker that's published may change the children's positions
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}

@@ -1,13 +1,12 @@
-// Command apiserver runs a Kubernetes control plane for tests, in one process: kube-apiserver with
+// Command apiserver runs a Kubernetes control plane for tests in one process: kube-apiserver with
 // its own etcd, and the controllers for Deployments, ReplicaSets, EndpointSlices and garbage
-// collection. There is no kubelet, scheduler or kube-proxy.
+// collection. There's no kubelet, scheduler or kube-proxy.
 //
 //	apiserver DIR PORT [FLAG…]
 //
-// DIR contains the server's state, so that a killed server can be restarted. The server also
-// writes the files apiserver.crt (the root certificate), token (the token of an administrator)
-// and etcd (the URL of etcd) to DIR. It prints "ready" when it is ready, and exits when its
-// standard input is closed.
+// The server's state is in DIR, so you can kill the server and start it again. It also writes three
+// files there: apiserver.crt (the root certificate), token (an administrator's token) and etcd (the
+// URL of etcd). It prints "ready" once it's ready, and exits when its standard input is closed.
 package main
 
 import (
@@ -93,7 +92,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.createOnce("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port, because etcd must know its port in advance
+	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd has to know its port in advance, so find a free one
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +131,7 @@ func (s *server) runControllers(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {
-			return false, nil // kube-apiserver has not written its certificate yet
+			return false, nil // kube-apiserver hasn't written its certificate yet
 		}
 		client = c
 		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil

@@ -1,3 +1,3 @@
-// Package interop tests this project against grpc-go's xDS stack. It is in its own module, because
-// the xDS stack is large, and importing it registers policies and resolvers.
+// Package interop tests this project against grpc-go's xDS stack. It has its own module because the
+// xDS stack is large and registers policies and resolvers when it's imported.
 package interop

@@ -21,7 +21,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// A call returns the name of the backend's priority.
 var service = grpc.ServiceDesc{
 	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),
@@ -67,7 +66,7 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Calls wait for one another, but those whose callers have left do not.
+// oneWorker makes calls wait for each other, but not for those whose callers have left.
 func oneWorker(service time.Duration) func(context.Context) error {
 	worker, answer := make(chan struct{}, 1), answerAfterDelay(service)
 	return func(ctx context.Context) error {
@@ -81,10 +80,10 @@ func oneWorker(service time.Duration) func(context.Context) error {
 	}
 }
 
-// A backend is a server of one priority with its own address. Faults change its behavior.
+// A backend is a server of one priority with its own address. Faults change how it behaves.
 type backend struct {
 	priority, address string
-	certificate       atomic.Pointer[tls.Certificate] // nil if the backend does not use TLS
+	certificate       atomic.Pointer[tls.Certificate]
 	behavior          atomic.Pointer[func(context.Context) error]
 
 	mu       sync.Mutex
@@ -92,7 +91,7 @@ type backend struct {
 	server   *grpc.Server
 	health   *health.Server
 	conns    map[*acceptedConn]bool
-	lifetime time.Duration // the lifetime of new connections, or 0 if it is unlimited
+	lifetime time.Duration // new connections end after this, unless it's 0
 }
 
 func startBackend(priority, address string, certificate *tls.Certificate) (*backend, error) {
@@ -104,12 +103,12 @@ func startBackend(priority, address string, certificate *tls.Certificate) (*back
 
 func (b *backend) setBehavior(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
 
-// Half of one client's calls are now more than the backend can answer.
+// fill makes half of one client's calls more than the backend can answer.
 func (b *backend) fill() { b.setBehavior(oneWorker(60 * time.Millisecond)) }
 
 func (b *backend) start() error {
 	var config net.ListenConfig
-	config.SetMultipathTCP(false) // socket filters do not work with multipath TCP
+	config.SetMultipathTCP(false) // socket filters don't work with multipath TCP
 	l, err := config.Listen(context.Background(), "tcp", b.address)
 	if err != nil {
 		return err
@@ -132,7 +131,6 @@ func (b *backend) security() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate.Load(), nil }})
 }
 
-// The kernel does the same when a process ends.
 func (b *backend) kill() {
 	b.mu.Lock()
 	server, listener := b.server, b.listener
@@ -141,7 +139,7 @@ func (b *backend) kill() {
 	listener.Close() //nolint:errcheck // needed only if the server does not serve yet
 }
 
-// A connection stays until its calls have ended, but gets GOAWAY at once.
+// drain sends GOAWAY on each connection at once, but keeps it until its calls have ended.
 func (b *backend) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +159,6 @@ func (b *backend) reset() {
 	}
 }
 
-// New connections live for lifetime.
 func (b *backend) crash(lifetime time.Duration) {
 	b.mu.Lock()
 	b.lifetime = lifetime
@@ -171,7 +168,7 @@ func (b *backend) crash(lifetime time.Duration) {
 	}
 }
 
-// The kernel drops all packets that arrive at the listener and its connections.
+// dropReceived makes the kernel drop everything that arrives at the listener and its connections.
 func (b *backend) dropReceived() error {
 	b.mu.Lock()
 	socket, err := b.listener.SyscallConn()

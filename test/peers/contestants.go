@@ -16,13 +16,12 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// A contestant is a client whose target is the DNS names of two priorities of backends.
+// A contestant is a client. Its target is the DNS names of two priorities of backends.
 type contestant struct {
 	name, what string
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
-// The tables compare the others with this contestant.
 const reference = "Recommended()"
 
 var contestants = []contestant{
@@ -36,8 +35,8 @@ var contestants = []contestant{
 	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", fallback},
 }
 
-// The control's backends have no fault. If its calls fail or are slow, the machine is too busy, and
-// we repeat the run.
+// The control's backends never have a fault. If its calls fail or are slow, the machine is too
+// busy, and we repeat the run.
 var control = contestant{name: "control", dial: stock(roundRobin)}
 
 const roundRobin = `{"round_robin": {}}`
@@ -50,7 +49,7 @@ func outlierDetection(interval string) string {
 		"childPolicy": [%s]}}`, interval, volume, roundRobin)
 }
 
-// Retries and health checks are those of Recommended.
+// serviceConfig has the same retries and health checks as Recommended.
 func serviceConfig(policy string) grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [%s],
 		"healthCheckConfig": {"serviceName": ""},
@@ -69,7 +68,6 @@ func recommended(w *world) (grpc.ClientConnInterface, func(), error) {
 	return withClose(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
 }
 
-// A policy of grpc-go gets the addresses of both priorities in one list.
 func stock(policy string) func(*world) (grpc.ClientConnInterface, func(), error) {
 	return func(w *world) (grpc.ClientConnInterface, func(), error) {
 		return withClose(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
@@ -83,8 +81,8 @@ func withClose(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func()
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// MultiEndpoint of grpc-gcp-go gets the names of both priorities. It has no switching delay, which
-// is the fastest setting.
+// multiEndpoint uses MultiEndpoint of grpc-gcp-go with the names of both priorities. Its fastest
+// setting is no switching delay, so that's what we use.
 func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	pool := &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}}
@@ -102,7 +100,7 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 		DialFunc: func(_ context.Context, target string, given ...grpc.DialOption) (*grpc.ClientConn, error) {
 			cc, err := grpc.NewClient(target, append(given, config)...)
 			if err == nil {
-				cc.Connect() // MultiEndpoint switches only to connected endpoints
+				cc.Connect() // MultiEndpoint only switches to endpoints that are connected
 			}
 			return cc, err
 		},
@@ -113,7 +111,6 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// The fallback of grpc-gcp-go uses a channel for each priority.
 func fallback(w *world) (grpc.ClientConnInterface, func(), error) {
 	var channels []*grpc.ClientConn
 	closeAll := func() {

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// strike makes the first priority fail. then, if it is set, runs afterwards until the end of the
-// observation.
+// fault makes the first priority fail with strike. If then is set, it runs after that, until we
+// stop observing.
 type fault struct {
 	name, what string
-	secure     bool // the connections use TLS
+	secure     bool
 	strike     func(*world) error
 	then       func(context.Context, *world) error
 }
@@ -132,7 +132,7 @@ func flap(pause time.Duration) func(context.Context, *world) error {
 	}
 }
 
-// The result is false as soon as ctx is done, and true after pause.
+// wait returns true after pause, or false as soon as ctx is done.
 func wait(ctx context.Context, pause time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The sizes of a field, of the names of faults on the left and of those of clients at the top, in
-// pixels.
+// Sizes in pixels: of a field, of the faults' names on the left, and of the clients' names at the
+// top.
 const (
 	namesWide, namesHigh = 140, 52
 	fieldWide, fieldHigh = 98, 24
@@ -19,8 +19,8 @@ const style = `<style>
 </style>
 `
 
-// The map has a field for each fault and client. The darkness of a field grows with the logarithm
-// of the median.
+// heat draws a map with a field for each fault and client, which gets darker with the logarithm of
+// the median.
 func heat(m measure, figures map[[2]string]figure) string {
 	width, height := namesWide+fieldWide*len(contestants)+10, namesHigh+fieldHigh*len(faults)+10
 	var b strings.Builder
@@ -50,7 +50,8 @@ func heat(m measure, figures map[[2]string]figure) string {
 
 func center(column int) int { return namesWide + column*fieldWide + fieldWide/2 }
 
-// The opacity is 0.05 for the lowest value of a measure, and 0.75 for the highest.
+// darkness returns the opacity, from 0.05 for the lowest value of a measure to 0.75 for the
+// highest.
 func (m measure) darkness(value float64) float64 {
 	share := math.Log(max(value, m.low)/m.low) / math.Log(m.high/m.low)
 	return 0.05 + 0.7*min(share, 1)

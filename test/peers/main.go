@@ -1,10 +1,10 @@
-// Command peers measures how well clients handle the failure of a priority of backends. It
-// compares Understudy with policies of grpc-go and with the multi-endpoint features of
+// Command peers measures how well clients cope when a priority of backends fails. It compares
+// Understudy with policies of grpc-go and with the multi-endpoint features of
 // github.com/GoogleCloudPlatform/grpc-gcp-go. For each client, it measures the time without
-// answers, the number of lost calls, and the numbers of priority changes and of connections. It
+// answers, the number of lost calls, and how many priority changes and connections there are. It
 // writes docs/league.md.
 //
-// The command needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
+// It needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
 package main
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// All runs write to one file. league.md is in docs.
 const resultsFile, docs = "league.csv", "../../docs"
 
 func main() {
@@ -33,7 +32,7 @@ func main() {
 	flag.DurationVar(&maxControlCall, "calm", maxControlCall, "throw results away if a call without a fault took longer beside them")
 	kept := flag.Bool("continue", false, "keep the results of "+resultsFile+", and measure only what is missing")
 	flag.Parse()
-	debug.SetGCPercent(400) // fewer collections, because they would delay calls
+	debug.SetGCPercent(400) // garbage collections delay calls, so have fewer of them
 	if err := compare(*runs, *atOnce, *fault, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
@@ -45,7 +44,7 @@ type job struct {
 	run   int
 }
 
-// We only make the runs that the results lack.
+// compare only does the runs that the results don't have yet.
 func compare(runs, atOnce int, chosen string, kept bool) error {
 	l := &league{dns: dnstest.Start()}
 	defer l.dns.Stop()
@@ -95,8 +94,8 @@ func (l *league) has(f fault, run int) bool {
 
 const maxAttempts = 5
 
-// We repeat the job if a client could not run, or if the control shows that the machine was too
-// busy.
+// measure repeats the job if a client couldn't run, or if the control shows that the machine was
+// too busy.
 func (l *league) measure(j job) {
 	var err error
 	for range maxAttempts {
@@ -115,7 +114,6 @@ func (l *league) measure(j job) {
 	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, maxAttempts, err))
 }
 
-// We write the file at once, so that a stopped program can continue later.
 func (l *league) addRecords(records []record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +123,7 @@ func (l *league) addRecords(records []record) {
 	}
 }
 
-// All contestants face the fault at the same time, with the control beside them.
+// runAll lets all contestants, and the control, face the fault at the same time.
 func runAll(dns *dnstest.Server, j job) ([]record, error) {
 	all := append(slices.Clone(contestants), control)
 	records, errs := make([]record, len(all)), make([]error, len(all))
@@ -158,7 +156,7 @@ func firstError(errs []error) error {
 	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-// A slower call of the control makes a run invalid.
+// maxControlCall makes a run invalid if any call of the control is slower.
 var maxControlCall = 100 * time.Millisecond
 
 func isUndisturbed(r result) bool {

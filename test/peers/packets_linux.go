@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel drops each packet that arrives at the socket before TCP handles it: a listener then
-// answers no SYN, so a client's connection attempt just hangs.
+// dropReceived makes the kernel drop every packet for this socket before TCP sees it. If it's a
+// listener, it won't answer any SYN, so connection attempts just hang.
 func dropReceived(socket syscall.RawConn) error {
-	nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // keeps 0 bytes of each packet
+	nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // keep 0 bytes of each packet
 	var failed error
 	err := socket.Control(func(fd uintptr) {
 		failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing[0]})

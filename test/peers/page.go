@@ -17,16 +17,15 @@ import (
 
 type measure struct {
 	title, intro string
-	picture      string // file name without its extension, or ""
+	picture      string // file name without the extension; may be ""
 	value        func(result) float64
 	show         func(float64) string
-	// To be better, a figure must be smaller than the reference's by this difference, and by a
-	// tenth.
+	// A figure is only better if it beats the reference's by at least this much, and by a tenth.
 	minDifference float64
-	// A client can improve some figures by giving up. It is then better only if it also loses no
-	// more calls than the reference.
+	// Clients can improve some figures just by giving up. For those, they must also lose no more
+	// calls than the reference.
 	requiresNoMoreLost bool
-	// These values have the lightest and the darkest field in the picture.
+	// The values with the lightest and the darkest field in the picture.
 	low, high float64
 }
 
@@ -34,11 +33,11 @@ func lostCalls(r result) float64 { return float64(r.lost) }
 
 var measures = []measure{
 	{title: "Calls lost", picture: "lost", value: lostCalls, show: integer, minDifference: 3, low: 1, high: float64(observationTime / callInterval),
-		intro: "The number of calls that failed, out of about 1,500 in the 30 s after the fault. Calls that were in flight when the fault began are included."},
+		intro: "In the 30 s after the fault, each client makes about 1,500 calls. This table shows how many of them failed. We also count calls that were in flight when the fault began."},
 	{title: "First answer", picture: "first", value: func(r result) float64 { return secondsOf(r.first) }, show: seconds, minDifference: 0.2, low: 0.02, high: observationTime.Seconds(),
-		intro: "Seconds from the fault to the first answer, from any backend, to a call that began after the fault. A client that spreads its calls over both priorities gets an answer at once, but may still lose half of its calls."},
+		intro: "This is how many seconds it took until any backend answered a call that began after the fault. If a client spreads its calls over both priorities, it gets an answer at once, but it may still lose half of its calls."},
 	{title: "Connections", picture: "connections", value: func(r result) float64 { return float64(r.connections) }, show: integer, minDifference: 3, requiresNoMoreLost: true, low: 1, high: 10_000,
-		intro: "Connection attempts in the 30 s after the fault. A client with fewer attempts counts as better only if it does not lose more calls."},
+		intro: "We counted the connection attempts in the 30 s after the fault. A client with fewer attempts only counts as better if it doesn't lose more calls."},
 }
 
 func secondsOf(d time.Duration) float64 {
@@ -104,7 +103,6 @@ func page(all []record) string {
 	return b.String()
 }
 
-// The table has a row for each fault, with the median and the worst run of each client.
 func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	head := []string{"fault"}
 	for _, c := range contestants {
@@ -148,7 +146,6 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// All columns except the first and the last contain numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -238,7 +235,7 @@ func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// The result is "" if /proc/cpuinfo has no name.
+// processor returns "" if /proc/cpuinfo has no name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

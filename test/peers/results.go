@@ -15,16 +15,16 @@ import (
 const never = time.Duration(math.MaxInt64)
 
 type result struct {
-	first       time.Duration // time from the fault to the first answer of a call that began after it
-	lost, calls int           // numbers of failed calls and of all calls
-	longest     time.Duration // duration of the longest call
-	changes     int           // how often the other priority began to answer
-	connections int           // number of connection attempts after the fault
+	first       time.Duration // from the fault to the first answer of a call that began after it
+	lost, calls int
+	longest     time.Duration
+	changes     int // how often answers switched to the other priority
+	connections int
 }
 
 type record struct {
 	fault, contestant string
-	run               int // from 1; 0 if the run was discarded
+	run               int // counts from 1; 0 if the run was discarded
 	result
 }
 
@@ -63,7 +63,6 @@ func parse(fields []string) (record, error) {
 	return r, errors.Join(errs...)
 }
 
-// A file that does not exist has no results.
 func load(name string) ([]record, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,6 @@ func save(name string, all []record) error {
 
 type figure struct{ median, worst float64 }
 
-// We take the median and the worst value for each fault and contestant.
 func summary(all []record, of func(result) float64) map[[2]string]figure {
 	values := make(map[[2]string][]float64)
 	for _, r := range all {

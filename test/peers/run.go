@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	warmup          = 3 * time.Second       // duration of the calls before the fault
-	observationTime = 30 * time.Second      // duration of the calls after the fault
-	callInterval    = 20 * time.Millisecond // interval between the starts of calls
-	deadline        = time.Second           // timeout of each call
+	warmup          = 3 * time.Second
+	observationTime = 30 * time.Second
+	callInterval    = 20 * time.Millisecond
+	deadline        = time.Second
 )
 
 type call struct {
 	began, ended time.Time
-	priority     string // priority that answered
+	priority     string
 	err          error
 }
 
@@ -64,7 +64,7 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	return r, failed
 }
 
-// The rate is constant: we do not wait for answers.
+// calls makes calls at a constant rate, without waiting for answers.
 type calls struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -101,7 +101,8 @@ func (c *calls) stop() []call {
 	return c.ended
 }
 
-// None of the last 100 calls may fail, and some must go to the first priority.
+// checkLast requires that none of the last 100 calls has failed, and that some have gone to the
+// first priority.
 func (c *calls) checkLast() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +118,8 @@ func (c *calls) checkLast() error {
 	return nil
 }
 
-// all is in the order in which the calls ended. The fault occurred between began and struck.
+// summarize expects calls in the order in which they ended. The fault occurred somewhere between
+// began and struck.
 func summarize(all []call, began, struck time.Time) result {
 	r := result{first: never}
 	priority, row := firstPriority, 0
@@ -147,6 +149,6 @@ func summarize(all []call, began, struck time.Time) result {
 	return r
 }
 
-// Fewer consecutive answers of the other priority are no change: a client may test whether a
-// priority has recovered.
+// answersOfChange is how many answers in a row must come from the other priority to count as a
+// change. With fewer, a client may just be testing whether a priority has recovered.
 const answersOfChange = 5

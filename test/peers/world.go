@@ -26,13 +26,13 @@ const firstPriority, secondPriority = "first", "second"
 
 const perPriority = 2
 
-// A world has one client's two priorities of backends with their DNS names, and the client's
-// connections. Different worlds share only the DNS server.
+// A world is everything that belongs to one client: two priorities of backends, their DNS names,
+// and the client's connections. All that worlds have in common is the DNS server.
 type world struct {
 	dns                  *dnstest.Server
 	number               uint32
-	first, second, spare []*backend     // spare replaces first when the DNS name changes
-	trusted              *x509.CertPool // nil if the world does not use TLS
+	first, second, spare []*backend // spare replaces first when the DNS name changes
+	trusted              *x509.CertPool
 
 	attempts atomic.Int64
 
@@ -46,8 +46,8 @@ type clientConn struct {
 	conn    *net.TCPConn
 }
 
-// Each world has its own IP addresses, so that it cannot use the address of a killed backend of
-// another world. Concurrent processes use different ports.
+// Each world has its own IP addresses, so it can't get the address of another world's killed
+// backend. Processes that run at the same time use different ports.
 var (
 	worlds atomic.Uint32
 	port   = 20_000 + os.Getpid()%10_000
@@ -103,10 +103,9 @@ func (w *world) host(priority string) string {
 	return fmt.Sprintf("%s-%d.league.test", priority, w.number)
 }
 
-// The priority "all" has the addresses of both.
+// name returns the target for a priority. "all" has the addresses of both.
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
-// All clients use these: credentials, dialer and keepalive.
 func (w *world) options() []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if w.trusted != nil {
@@ -119,7 +118,7 @@ func (w *world) options() []grpc.DialOption {
 	}
 }
 
-const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // as in Recommended
+const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // same as in Recommended
 
 func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
 	w.attempts.Add(1)
@@ -149,7 +148,7 @@ func (w *world) dropsFrom(address string) bool {
 	return w.dropped[address]
 }
 
-// The kernel drops all packets from the backends to the client.
+// dropAnswers makes the kernel drop all packets from these backends to the client.
 func (w *world) dropAnswers(backends []*backend) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 
 const awaitingName = "understudy_awaiting"
 
-// AwaitingConfig is the loadBalancingConfig that a channel uses before its first answer. Calls
-// wait, as on a channel without a policy, but if the deadline of a call expires, its error shows
-// why it waited, and not only "context deadline exceeded".
+// AwaitingConfig is the loadBalancingConfig we use until the first answer. Calls wait, just as they
+// would on a channel without a policy, but if a call's deadline expires, its error says what it was
+// waiting for instead of only "context deadline exceeded".
 const AwaitingConfig = `[{"` + awaitingName + `":{}}]`
 
 func init() { balancer.Register(awaitingBuilder{}) }
@@ -41,10 +41,10 @@ func (awaitingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) ba
 
 type awaitingPolicy struct {
 	cc       balancer.ClientConn
-	replaced chan struct{} // closed when the current picker is replaced
+	replaced chan struct{}
 }
 
-// gRPC passes the calls that wait in the previous picker to the new one.
+// Calls that are blocked in the old picker must get the new one before we release them.
 func (p *awaitingPolicy) publish(state connectivity.State, picker balancer.Picker, replaced chan struct{}) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker})
 	close(p.replaced)
@@ -58,7 +58,7 @@ func (p *awaitingPolicy) UpdateClientConnState(s balancer.ClientConnState) error
 	return nil
 }
 
-// ResolverError makes calls fail: all sources have failed.
+// ResolverError fails all calls. We only get here once every source has failed.
 func (p *awaitingPolicy) ResolverError(err error) {
 	p.publish(connectivity.TransientFailure, base.NewErrPicker(errors.New(err.Error())), make(chan struct{}))
 }
@@ -69,8 +69,8 @@ func (*awaitingPolicy) ExitIdle() {}
 
 func (p *awaitingPolicy) Close() { close(p.replaced) }
 
-// A waitingPicker blocks until it is replaced or the call ends. It may, since gRPC calls Pick on
-// the goroutine of the call.
+// waitingPicker blocks until it's replaced or the call ends. Blocking is fine here since gRPC calls
+// Pick on the goroutine of the call.
 type waitingPicker struct {
 	text string
 	over <-chan struct{}

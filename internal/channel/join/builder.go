@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// We import this to register the policies that generated configurations use.
+	// The blank imports register the policies that we put into generated configurations.
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	_ "github.com/understudy-lb/understudy/internal/lb/leaf"
@@ -35,25 +35,25 @@ func init() {
 	}
 }
 
-// Package discovery implements this to parse the targets of a scheme, and gives it to us through
+// reader parses the targets of a scheme. Package discovery implements it, and we get it through
 // options.NewReader.
 type reader interface {
 	Scheme() string
 	resolver.AuthorityOverrider
-	Reader() any // the reader, which also parses targets that are nested in other targets
+	Reader() any // also used for targets that are nested in other targets
 	Check(target resolver.Target, read bool) error
-	// Read returns the discovery mechanisms of a target, the options that apply to the channel, and
-	// notes about options without effect. The Authority and TrustNames of each mechanism already
-	// include the options.
+	// Read returns a target's discovery mechanisms, the options for the channel, and notes about
+	// options that have no effect. The options are already applied to the Authority and TrustNames
+	// of each mechanism.
 	Read(discovery.Target) (mechanisms []discovery.Mechanism, given options.ChannelOptions, notes []string, err error)
 	Prefixed(error, resolver.Target) error
 }
 
 type builder struct {
 	reader
-	// identity is equal for two builders that find the same endpoints for each target. If a program
-	// sets options of sources, it is the builder itself: such options may be functions or
-	// credentials, which we cannot compare.
+	// identity is equal for two builders that find the same endpoints for every target. If the
+	// program sets any source options, we use the builder itself, since options can be functions or
+	// credentials and we can't compare those.
 	identity    any
 	loggedNotes sync.Map
 }
@@ -101,7 +101,7 @@ func (b *builder) configOf(target discovery.Target, credsHaveName bool) (*Config
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range mechanisms {
 		m := Mechanism{Mechanism: p, Key: storeKey{[2]any{b.identity, key}, p.Name}, TrustNames: p.TrustNames && !credsHaveName, entry: p.Name}
-		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Mechanisms)
+		m.OutlierDetection = "" // only used in lists, see Receiver.Mechanisms
 		if p.Name != "" && !credsHaveName {
 			m.ServerName = p.Authority
 		}
@@ -116,17 +116,17 @@ func (b *builder) note(text string) {
 	}
 }
 
-// We store the last good answer of a mechanism under this key. Its parent is the key of the
-// mechanism whose source sent the list with the mechanism, or else the identity of the builder and
-// a hash of the target, so channels with the same options and the same target share answers. The
-// hash covers the passwords and tokens in the target: the endpoints may depend on them.
+// storeKey is the key for a mechanism's last good answer. For a mechanism from a list, parent is
+// the key of the mechanism whose source sent the list. Otherwise, it's the builder's identity and a
+// hash of the target, so channels with the same target and options share answers. The hash includes
+// passwords and tokens in the target because the endpoints may depend on them.
 type storeKey struct {
 	parent    any
 	mechanism string
 }
 
-// If the channel's credentials contain a server name, addresses must have none: gRPC would use it
-// for the handshake instead.
+// If the credentials already carry a server name, we must not set one on addresses: gRPC would use
+// that one for the handshake instead.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {
@@ -137,8 +137,8 @@ func credsCarryName(opts resolver.BuildOptions) bool {
 
 var processSeed = maphash.MakeSeed()
 
-// The seed differs between channels, but must stay the same when a channel leaves idle mode and
-// gRPC builds a new resolver. The pointer to the channel's metrics recorder does both.
+// Each channel needs its own seed, but the seed has to survive idle mode, when gRPC builds a new
+// resolver for the same channel. The pointer to the channel's metrics recorder gives us both.
 func seedOf(opts resolver.BuildOptions) uint64 {
 	v := reflect.ValueOf(opts.MetricsRecorder)
 	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to zero-size values may be equal

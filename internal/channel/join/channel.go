@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Channel implements resolver.Resolver for one channel.
+// Channel implements resolver.Resolver.
 type Channel struct {
 	Join
 	cc      resolver.ClientConn
@@ -29,13 +29,14 @@ type Channel struct {
 	childOf map[string]core.ID
 	logged  lastTexts
 
-	// The policies get their configuration as a value in the state. We parse the service config,
-	// which is the user's with a fixed loadBalancingConfig, once for each of the two.
+	// The service config is the user's plus a fixed loadBalancingConfig, so we only parse it once
+	// for each of the two. The actual configuration of the policies travels in the state, as a
+	// value.
 	policies          *topology.Policies
 	awaiting, serving *serviceconfig.ParseResult
 }
 
-// Start starts the resolver of a channel. If the service config is invalid, it starts no source.
+// Start starts the resolver of a channel. If the service config is invalid, no source is started.
 func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
 	c := &Channel{cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
 	c.config, c.Join.handle, c.onClose = config, c.handle, c.inUse.Close
@@ -56,7 +57,6 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.ResolveNow()) })
 }
 
-// An unknown child has no mechanism, so nothing happens.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
@@ -65,7 +65,9 @@ func (c *Channel) handle(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(slices.DeleteFunc(c.core.Statuses(), func(s core.Status) bool { return !s.IsInUse() }))
-	case core.Report: // ReportError gets a plain error, because a status error would fail calls that wait for ready.
+	// Note that ReportError needs a plain error. With a status error, wait-for-ready calls would
+	// fail too.
+	case core.Report:
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
 		c.inUse.Report(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
@@ -122,8 +124,8 @@ func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
 	return c.cc.ParseServiceConfig(merged)
 }
 
-// We verify the certificates of all endpoints against the mechanism's server name. A source may
-// choose this name only if the user trusts the source (TrustNames).
+// We verify every endpoint's certificate against the mechanism's server name. A source only gets to
+// choose that name if the user trusts it (TrustNames).
 func (c *Channel) tree(m *core.Status) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
@@ -161,17 +163,17 @@ func (c *Channel) logPreference(s *slot, problem string) {
 	}
 }
 
-// In a list, a naming outlives the source: a mechanism takes over the one of its namesake in the
-// previous list, so that the names of the child policies do not change.
+// naming is what a mechanism inherits if the previous list had a mechanism of the same name.
+// Without it, the child policies would get new names, and we'd lose their connections.
 type naming struct {
 	translator topology.Translator
 	logged     lastTexts
-	told       time.Time // when the program's logger was notified that the source fails, or zero
+	told       time.Time // when we told the program's logger that the source is failing, or zero
 }
 
-// The result is the prefix for the names of a mechanism's children, or the name of its only child.
-// We add a number to the mechanism's name if another mechanism's children could have the same
-// names.
+// childName returns the prefix for the names of a mechanism's children, or the name itself if it
+// only has one child. We append a number if the names could clash with those of another mechanism's
+// children.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -182,15 +184,14 @@ func (j *Join) childName(name string) string {
 		if !taken {
 			return unique
 		}
-		// The new name has no "/", so it cannot begin with the name of another mechanism's child.
+		// There's no "/" in the new name, so it can't be a prefix of another mechanism's child.
 		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
 	}
 }
 
-// title is the name that the mechanism's source has given to priority n.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.NoLocality {
-		return "" // the number of the priority is shown instead
+		return "" // we show the number of the priority instead
 	}
 	if title == topology.NoLocality || title == "" {
 		title = fmt.Sprintf("priority %d", n)

@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Sources get this in place of a channel's resolver.ClientConn, for discovery.FromResolver. It may
-// outlive the channel, as sources that are stored for the next channel may refer to it. Therefore
-// it lets go of the channel when it is closed.
+// conn stands in for a channel's resolver.ClientConn, which sources may need for
+// discovery.FromResolver. A source that's kept for the next channel may hold on to it long after
+// the channel is closed, so close drops the reference to the channel.
 type conn struct {
-	resolver.ClientConn // always nil: FromResolver calls no other method
+	resolver.ClientConn // always nil, FromResolver doesn't call anything else
 	cc                  atomic.Pointer[resolver.ClientConn]
 }
 
@@ -19,7 +19,7 @@ func (c *conn) open(cc resolver.ClientConn) { c.cc.Store(&cc) }
 
 func (c *conn) close() { c.open(closedConn{}) }
 
-// Channel returns the channel's ClientConn. If conn is closed, it returns that of a closed channel.
+// Channel returns the channel's ClientConn, or a stub once conn is closed.
 func (c *conn) Channel() resolver.ClientConn { return *c.cc.Load() }
 
 func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
@@ -28,8 +28,8 @@ func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 
 type closedConn struct{ resolver.ClientConn }
 
-// ParseServiceConfig returns an empty result. A stored source may run a gRPC resolver that parses
-// its service config, but we do not use that.
+// ParseServiceConfig returns an empty result. A stored source may be running a gRPC resolver that
+// parses its service config, but we don't use the result.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

@@ -10,23 +10,22 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
-// MechanismState is the state of one discovery mechanism that has answered or failed.
 type MechanismState struct {
-	Name, Entry      string // Entry is the name of the target's mechanism whose source has sent it, or Name
+	Name, Entry      string // Entry is the part of the target that this mechanism came from, or Name
 	Answer           *topology.Checked
 	OutlierDetection string
 	Trouble          string
 }
 
-// State is the information that a channel with the same target would have at a given time.
+// State is what a channel with the same target would currently know.
 type State struct {
-	// Mechanisms contains the mechanisms that have answered or failed, in priority order. Until a
-	// mechanism has answered, Mechanisms is empty, and Why contains the failures or what the target
-	// waits for. After that, Why contains the present problems of sources whose last answers were lists
-	// of mechanisms.
+	// Mechanisms are in priority order and include only those that have answered or failed. Until
+	// the first answer the slice is empty, and Why holds the failures or what we're waiting for.
+	// From then on, Why only holds current problems of sources whose last answer was a list of
+	// mechanisms.
 	Mechanisms []MechanismState
 	Why        string
-	Waiting    []string // the names of the mechanisms that have neither answered nor failed
+	Waiting    []string // names of mechanisms that have neither answered nor failed
 }
 
 type follower struct {
@@ -34,19 +33,19 @@ type follower struct {
 	onState func(State)
 	last    State
 	why     string
-	hasSent bool // the channel would have had an update
+	hasSent bool // a channel would have had an update by now
 }
 
-// Follow runs the sources of a target without a channel. Until stop is called, it calls onState
-// with each new state that a channel would have, one call at a time. onState may call stop. The
-// target has the scheme of a registered source, or is a list without the prefix failover:///.
-// Parameters for policies have no effect.
+// Follow runs the sources of a target without a channel, and calls onState with each new state that
+// a channel would have. It makes one such call at a time until stop is called, and onState may call
+// stop itself. The target either has the scheme of a registered source or is a list without the
+// prefix failover:///. Policy parameters have no effect.
 func Follow(target string, given options.Program, onState func(State)) (stop func(), err error) {
 	b, parsed, err := parseTarget(target, given)
 	if err != nil {
 		return nil, err
 	}
-	const credsHaveName = true // without credentials, server names have no effect
+	const credsHaveName = true // we don't connect, so we don't need server names either
 	config, _, err := b.configOf(discovery.Target{Target: parsed, Channel: parsed, ClientConn: closedConn{}}, credsHaveName)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 type clientLocation struct {
 	configured location.Location
-	sources    []location.Teller // may know more fields after their first answers
+	sources    []location.Teller // may learn more fields from their first answers
 	prefer     string
 	note       func(string)
 }
@@ -27,8 +27,8 @@ func (h *clientLocation) Location() location.Location {
 	return p
 }
 
-// The location comes from the settings, the environment and the sources of mechanisms. We call note
-// for each setting without effect; note logs a text once.
+// The location is made up of the settings, the environment and whatever the mechanisms' sources
+// know. We call note for every setting that has no effect. It must only log each text once.
 func newClientLocation(given options.Settings, mechanisms []Mechanism, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer, note: note}
 	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p Mechanism) bool { return p.Prefer != "" }) {
@@ -45,7 +45,7 @@ func newClientLocation(given options.Settings, mechanisms []Mechanism, note func
 		}
 	}
 	if h.sources == nil {
-		h.Location() // no source can add a missing field later, so report it now
+		h.Location() // no source can fill in a missing field later, so complain now
 	}
 	return h
 }

@@ -1,11 +1,11 @@
 // Package join builds gRPC resolvers from the sources of package discovery. Packages that register
-// a source import it. It executes what internal/core/join decides: it starts and stops the sources
-// of a channel's discovery mechanisms, wakes the core, stores the last good answers, logs, and
-// updates the channel or another consumer.
+// a source import it. All decisions are made in internal/core/join, and this package carries them
+// out: it starts and stops a channel's sources, wakes the core, stores the last good answers, logs,
+// and updates the channel (or whoever else is listening).
 //
-// Events run one at a time. We queue the reports of sources as events, so that a source does not
-// wait. Sources may block, so calls to them have a queue of their own. Close may be called at any
-// time, even during an update or by a source; after it, we start no source.
+// Events run one at a time. Reports from sources are queued as events so that sources never wait
+// for us. Calls to sources have their own queue because they may block. Close can be called at any
+// time, even during an update or by a source, and we don't start any sources after that.
 package join
 
 import (
@@ -35,25 +35,26 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Config is the configuration of a Join. It must not change after Start or Follow.
+// Config configures a Join. It must not change after Start or Follow.
 type Config struct {
-	// Scheme is the scheme of the target. It prefixes errors and log lines.
 	Scheme string
 	Target string
-	// Hide returns a text without the passwords and tokens of the target. It may be nil.
+	// Hide redacts the target's passwords and tokens. May be nil.
 	Hide func(string) string
-	// Patience limits how long a slow mechanism delays the others. It is at least core.Patience.
+	// Patience limits how long a slow mechanism can hold up the others. Values below core.Patience
+	// are raised to it.
 	Patience time.Duration
 	Recorder estats.MetricsRecorder
 	Label    string
-	// Logger gets a record when a source fails, and when it answers again. It may be nil.
+	// Logger gets a record when a source starts failing and another when it recovers. May be nil.
 	Logger *slog.Logger
-	// Mechanisms contains the mechanisms in priority order. It must not be empty.
+	// Mechanisms are in priority order. There must be at least one.
 	Mechanisms []Mechanism
 
-	// The following fields have no effect on Follow.
+	// The fields below have no effect on Follow.
 
-	// ServiceConfig is the user's service config in JSON, or "". It must not configure load balancing.
+	// ServiceConfig is the user's service config in JSON, or "". It must not configure load
+	// balancing.
 	ServiceConfig string
 	InUse         *stateattr.InUseReporter
 	Settings      topology.Settings
@@ -62,44 +63,44 @@ type Config struct {
 
 // Mechanism is one discovery mechanism of a channel (gRFC A37).
 type Mechanism struct {
-	// Mechanism is the source and its name. The name is empty only if there is no other mechanism.
+	// Mechanism has the source and its name. The name may only be empty if there's just one
+	// mechanism.
 	discovery.Mechanism
-	// ServerName is the name against which we verify the certificates of endpoints. "" means the
+	// ServerName is the name we verify certificates of endpoints against. If it's "", we use the
 	// channel's authority.
 	ServerName string
-	// TrustNames verifies the certificate of an endpoint with a Hostname against this Hostname
-	// instead of ServerName.
+	// TrustNames makes us verify an endpoint against its own Hostname, if it has one, instead of
+	// ServerName.
 	TrustNames bool
-	// Key is where we store the last good answer while the channel is idle. With nil, we store
-	// none.
+	// Key is where the last good answer is stored while the channel is idle. If it's nil, we don't
+	// store any.
 	Key any
 
-	entry    string                     // the name; in a list, that of the mechanism whose source sent the list
-	outliers *lbconfig.OutlierDetection // what OutlierDetection says
+	entry    string                     // in a list, the name of the mechanism whose source sent the list
+	outliers *lbconfig.OutlierDetection // parsed from OutlierDetection
 }
 
-// Join runs the mechanisms of one channel.
 type Join struct {
 	config *Config
-	events serial.Serializer // guards the fields below that are not atomic
-	calls  serial.Serializer // runs the calls to sources, one at a time
+	events serial.Serializer // guards everything below that isn't atomic
+	calls  serial.Serializer // runs calls to sources, one at a time
 	closed atomic.Bool
 
 	core       *core.Core
 	slots      map[core.ID]*slot
 	wake       serial.Timer
-	handle     func(core.Message) error // called with each message of core.Core
-	onClose    func()                   // may be nil
-	afterBatch func()                   // called after each batch of events; may be nil
-	caller     *caller                  // the running call of Update whose answer is being passed to the channel; empty if there is none
+	handle     func(core.Message) error
+	onClose    func()  // may be nil
+	afterBatch func()  // called after each batch of events, may be nil
+	caller     *caller // the Update call whose answer is on its way to the channel, empty if there's none
 
 	records serial.Records
 	reports serial.Limit
 
-	lookAgain    serial.Slot // requests for re-resolution
+	lookAgain    serial.Slot
 	live         *live.Channel
-	shownSources atomic.Pointer[[]live.Source] // the sources on the debug page
-	startErr     error                         // the error of the only source if it could not be started
+	shownSources atomic.Pointer[[]live.Source]
+	startErr     error // set if the only source couldn't be started
 }
 
 type slot struct {
@@ -111,31 +112,31 @@ type slot struct {
 	content *topology.Checked
 	tree    topology.Tree
 
-	succeeds   bool                             // another mechanism had the name when this one was started
-	removed    atomic.Bool                      // the mechanism was removed, so further reports of its source are ignored
-	lastAnswer atomic.Pointer[topology.Checked] // at first the stored answer; core.Core compares pointers of equal answers
-	usedAnswer atomic.Pointer[topology.Checked] // the last answer that core.Core got
-	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event is not an answer
+	succeeds   bool                             // another mechanism had this name when we started
+	removed    atomic.Bool                      // once set, we ignore any further reports of the source
+	lastAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
+	usedAnswer atomic.Pointer[topology.Checked] // the last answer we gave to the core
+	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
-	// Only the events of Join.calls use these.
-	started                     *discovery.Started // nil before the source was started, and after it was stopped
+	// The fields below are only used by events of Join.calls.
+	started                     *discovery.Started // nil unless the source is running
 	resolveNow, endpointsFailed serial.Slot
 }
 
-// A caller waits in Receiver.Update for the channel's response.
+// caller is a Receiver.Update call that's waiting for the channel's response.
 type caller struct {
 	id      core.ID
 	refusal atomic.Pointer[error]
 }
 
-// We start the sources on the caller's stack, so the channel gets what they answer during the start
-// in one update. A source that cannot be started counts as failed. If it is the only one and no
-// answer is stored, its error is ours.
+// We start sources on the caller's stack so that everything they answer right away ends up in one
+// update. A source that can't be started counts as failed. If it's the only source and we don't
+// have a stored answer either, start returns the error.
 func (j *Join) start() error {
 	j.slots, j.caller = make(map[core.ID]*slot), new(caller)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // live is nil unless the debug page is enabled.
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // may be nil, see live.New
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
 		list[i] = coreMechanism(&j.config.Mechanisms[i])
@@ -151,7 +152,7 @@ func (j *Join) start() error {
 	if j.startErr != nil {
 		j.Close()
 	}
-	return j.startErr // no lock is needed, because the event that sets this field has ended
+	return j.startErr // no lock needed, the event that sets this field is done
 }
 
 func coreMechanism(m *Mechanism) core.Mechanism {
@@ -162,8 +163,8 @@ func coreMechanism(m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: m.Name, Source: source, OutlierDetection: m.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It cannot wait for running updates or for calls to sources, as these may
-// have called it. The sources are then stopped after these calls have returned.
+// Close stops the sources. It can't wait for running updates or calls to sources, since they may be
+// what's calling Close. In that case, the sources are stopped once those calls return.
 func (j *Join) Close() {
 	if j.closed.Swap(true) {
 		return
@@ -181,16 +182,17 @@ func (j *Join) Close() {
 	})
 }
 
-// We do this at the end of each batch of events.
 func (j *Join) flush() {
-	for !j.closed.Load() && j.startErr == nil { // if Start returns an error, the channel must not get an update
+	for !j.closed.Load() && j.startErr == nil { // don't update the channel if Start is about to return an error
 		m := j.core.Next()
 		if m.Kind == core.Nothing {
 			break
 		}
 		err := j.handle(m)
 		refused, actions := j.core.Delivered(err == nil, j.caller.id)
-		if refused && !errors.Is(err, balancer.ErrBadResolverState) { // the policies log a priority without endpoints, and the channel uses the others
+		// If a priority has no endpoints, the policies already log that, and the channel uses the
+		// other priorities.
+		if refused && !errors.Is(err, balancer.ErrBadResolverState) {
 			logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
 		}
 		if refused {
@@ -253,9 +255,10 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.tell(s, a)
 }
 
-const maxLength = 500 // of a text in a record, in bytes
+const maxLength = 500 // bytes per text in a record
 
-// The program's logger gets only this: that a source fails, and that it answers again.
+// We keep the program's logger quiet. It only hears that a source is failing and that it has
+// recovered.
 func (j *Join) tell(s *slot, a *core.Action) {
 	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
 	switch {
@@ -280,8 +283,7 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
 }
 
-// The key is the topic.
-type lastTexts map[string]string
+type lastTexts map[string]string // keyed by topic
 
 func (j *Join) warn(last lastTexts, topic, name, text string) {
 	if text != "" && last[topic] != text {
@@ -290,7 +292,7 @@ func (j *Join) warn(last lastTexts, topic, name, text string) {
 	last[topic] = text
 }
 
-// We remove line breaks here: the name may come from a server.
+// The name may come from a server, so make sure that line breaks don't get through.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -306,9 +308,9 @@ func (j *Join) setTimer() {
 	}
 }
 
-// Stable returns an error with the text of err, without the local addresses of connections. Errors
-// of package net contain these, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o timeout", so
-// their texts would differ each time.
+// Stable strips the local addresses of connections from err. The net package includes them in its
+// errors, e.g. "read udp 127.0.0.1:51234->127.0.0.1:53: i/o timeout", which would make the text
+// different every time.
 func Stable(err error) error {
 	return errors.New(localAddress.ReplaceAllString(err.Error(), ""))
 }
@@ -317,9 +319,6 @@ var localAddress = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
 func (j *Join) textOf(err error) string {
 	text := strings.TrimSpace(Stable(err).Error())
-	if isMistake(err) {
-		text += " (a mistake to correct: waiting will not help)"
-	}
 	if j.config.Hide != nil {
 		text = j.config.Hide(text)
 	}

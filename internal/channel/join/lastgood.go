@@ -11,21 +11,20 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
-// gRPC closes the resolver of an idle channel. If the source fails when the channel is used again,
-// we use the last good answer, which we keep here. The same holds if a list of mechanisms gives a
-// name another source. We store an answer while a source with its key is running, and then for an
-// hour after its last confirmation. Without a running source, there are at most 1,000 answers with
-// 200,000 endpoints; those whose sources stopped first go first. Callers pass the current time.
+// lastGood has the last good answers. gRPC closes the resolver when a channel goes idle, so if the
+// source is down by the time the channel wakes up again, we use the answer in here. We keep an
+// answer while a source with its key is running, and for another hour after it was last confirmed.
+// If there's no running source, at most 1,000 answers with 200,000 endpoints in total are kept. The
+// ones that were stopped first go first.
 var lastGood answerStore
 
 const (
-	// We use an answer for so long after its last confirmation.
-	keepFor    = time.Hour
+	keepFor    = time.Hour // how long an answer is good for after it was last confirmed
 	maxEntries = 1000
 	maxSize    = 200_000
 )
 
-// This counts endpoints, DNS names and mechanisms, including those of sources that report a size.
+// sizeOf counts endpoints, DNS names and mechanisms. Sources may report a size too.
 func sizeOf(k core.Kept) int {
 	n := len(k.List) + len(lookupsOf(k.Answer))
 	if c, _ := k.Answer.Content.(*topology.Checked); c != nil {
@@ -39,26 +38,26 @@ func sizeOf(k core.Kept) int {
 	return n
 }
 
-// The key nil stores nothing. The zero value is empty. It is safe for concurrent use.
+// answerStore is safe for concurrent use. Nothing is stored for a nil key.
 type answerStore struct {
 	mu      sync.Mutex
 	entries map[any]*entry
-	idle    list.List // *entry values without a running source; the latest is first
-	size    int       // of the idle entries
+	idle    list.List // *entry values without a running source, latest first
+	size    int       // sum over the idle entries
 }
 
 type entry struct {
 	key any
 	core.Kept
-	running int           // number of running sources with the key
+	running int           // number of running sources with this key
 	idle    *list.Element // nil while a source is running
-	size    int           // while it is idle
+	size    int           // only valid while idle
 }
 
 func (e *entry) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
 
-// This must precede keep and confirm. The answer does not expire before stopped: the source may
-// confirm it at any time, even after days.
+// started must be called before keep and confirm. From here until stopped, the answer can't expire,
+// because the source may confirm it at any time, even after days.
 func (s *answerStore) started(key any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +108,8 @@ func (s *answerStore) keep(key any, k core.Kept) {
 	}
 }
 
-// The lookups from which a was made are confirmed, too. Of two lookups of a name, which may come
-// from two channels, we keep the later.
+// This also confirms the DNS lookups that a was made from. Two channels may have looked up the same
+// name, in which case we keep the later lookup.
 func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +126,7 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	}
 }
 
-// We leave out what was confirmed before earliest. Each of the Names has a time of its own.
+// get ignores anything that was last confirmed before earliest, including each of the Names.
 func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +146,7 @@ func lookupsOf(a core.Answer) lookups {
 	return n
 }
 
-// A name without a time counts as confirmed at fallback.
+// If we don't know when a name was confirmed, we assume fallback.
 func (n lookups) since(earliest, fallback time.Time) lookups {
 	n = maps.Clone(n)
 	for name, lookup := range n {

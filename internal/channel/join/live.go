@@ -28,7 +28,7 @@ func (j *Join) updateLive() {
 		case c != nil:
 			source.Notes, source.Endpoints, source.Priorities = c.Notes, c.Endpoints, max(len(c.Priorities), min(len(c.Resolved), 1))
 		case s.Phase == core.Failed:
-			source.Priorities = 1 // the failed mechanism counts as one priority without endpoints
+			source.Priorities = 1 // a failed mechanism is shown as one priority without endpoints
 		}
 		sources = append(sources, source)
 	}

@@ -17,8 +17,8 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// For a mechanism in a list, the label is the name of the mechanism whose source sent the list: a
-// management server may send any number of names, and each value of a label takes memory.
+// For a mechanism from a list, we use the name of the mechanism that sent the list as the label. A
+// management server can send as many names as it likes, and every new label value costs memory.
 func (j *Join) count(s *slot, result string) {
 	if j.config.Recorder == nil || j.closed.Load() || s.removed.Load() {
 		return
@@ -35,9 +35,4 @@ func resultOf(err error) string {
 		return "refused"
 	}
 	return "failed"
-}
-
-func isMistake(err error) bool {
-	var m interface{ Mistake() bool }
-	return errors.As(err, &m) && m.Mistake()
 }

@@ -49,8 +49,8 @@ func (j *Join) startSource(s *slot) {
 	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, accepts)) })
 }
 
-// If the mechanism succeeds another one, whose answer may still be in use, the age of the answer
-// does not matter.
+// If we're replacing a mechanism, its answer may well be in use right now, so it's good enough for
+// us no matter how old it is.
 func (s *slot) kept() (core.Kept, bool) {
 	earliest := time.Now().Add(-keepFor)
 	if s.succeeds {
@@ -150,9 +150,9 @@ func (s *slot) fail(err error) {
 	})
 }
 
-// We check an answer and queue it. One from a gRPC resolver goes to the channel on the caller's
-// stack instead, so that we can return the channel's error. If other events are running, it comes
-// after them, and the result is nil.
+// Answers are queued, unless they come from a gRPC resolver, which wants to know if the channel
+// returns an error. Those go to the channel on the caller's stack. But if other events are running
+// at the time, we don't wait for our turn and return nil.
 func (s *slot) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil
@@ -208,8 +208,8 @@ func (s *slot) replace(mechanisms []discovery.Mechanism) {
 	s.enqueueEvent(func(now time.Time) []core.Action { return s.join.core.Replaced(now, s.id, list) })
 }
 
-// A new answer replaces one that is still queued. Otherwise, a source that is faster than the
-// channel would fill the queue.
+// A new answer replaces one that's still queued. Otherwise, a source that's faster than the channel
+// would fill up the queue.
 func (s *slot) enqueue(a core.Answer) {
 	queued := s.queued.Load()
 	if queued == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Settings returns the authority that a channel to the target would have, and the policy settings
-// from the parameters of the target.
+// Settings returns the authority that a channel to the target would have, along with the policy
+// settings in the target's parameters.
 func Settings(target string) (authority string, settings options.Settings, err error) {
 	b, parsed, err := parseTarget(target, options.Program{})
 	if err != nil {
@@ -30,7 +30,7 @@ func Settings(target string) (authority string, settings options.Settings, err e
 	return b.OverrideAuthority(parsed), given.Settings, b.Prefixed(err, parsed)
 }
 
-// WithOptions adds parameters of the form NAME=VALUE to a target.
+// WithOptions adds parameters to a target. Each one has the form NAME=VALUE.
 func WithOptions(target string, given []string) (string, error) {
 	for _, option := range given {
 		name, value, found := strings.Cut(option, "=")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CanonicalAddress returns the canonical form of an address (host:port or unix:/path), or a
-// description of the mistake in it. Equal addresses have the same canonical form.
+// CanonicalAddress returns the canonical form of an address (host:port or unix:/path), so that two
+// spellings of an address compare equal. If the address is invalid, problem says why.
 func CanonicalAddress(address string) (canonical, problem string) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
@@ -30,8 +30,8 @@ func CanonicalAddress(address string) (canonical, problem string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// CanonicalHost returns the canonical form of a host, or a description of the mistake in it. Equal
-// hosts have the same canonical form; for example, IPv6 addresses are shortened.
+// CanonicalHost returns the canonical form of a host, e.g. it shortens IPv6 addresses. If the host
+// is invalid, problem says why.
 func CanonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"
@@ -44,7 +44,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 		return ip.String(), ""
 	}
 	if strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" {
-		if _, err := netip.ParseAddr(host); err != nil { // also a form that only some resolvers accept
+		if _, err := netip.ParseAddr(host); err != nil { // some resolvers would accept other forms, e.g. 10.1
 			return "", fmt.Sprintf("address %.100q is not an IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
 		}
 		return host, ""
@@ -56,7 +56,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
 
-// The host has no trailing dot. The rules are those of RFC 1035, 2.3.4.
+// nameProblem applies the limits of RFC 1035, section 2.3.4. The trailing dot must be gone already.
 func nameProblem(host string) string {
 	const maxName, maxLabel = 253, 63
 	if len(host) > maxName {

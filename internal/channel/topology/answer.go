@@ -10,10 +10,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// gRFC A27 lets only these receive calls.
+// Per gRFC A27, only these receive calls.
 func isUsable(h discovery.Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// All of these are better than discovery.Unhealthy. The best is last.
+// worst to best; discovery.Unhealthy isn't listed, so it's worse than all of these
 var healthOrder = []discovery.Health{discovery.Draining, discovery.Unknown, discovery.Healthy}
 
 func betterHealth(e, other *discovery.Endpoint) bool {
@@ -43,8 +43,8 @@ func endpointsOf(priorities ...discovery.Priority) iter.Seq[*discovery.Endpoint]
 
 func weightOf(e *discovery.Endpoint) uint32 { return max(e.Weight, 1) }
 
-// Equal is true if a and other have the same identity, or else equal endpoints and drops. Versions
-// do not matter.
+// Equal reports whether two answers have the same identity or, failing that, equal endpoints and
+// drops. It ignores versions.
 func Equal(a, other *discovery.Answer) bool {
 	return a == other || a.Why == other.Why && a.Empty == other.Empty && slices.Equal(a.Notes, other.Notes) &&
 		(a.Identity != "" && a.Identity == other.Identity || equalContents(a, other))
@@ -72,7 +72,7 @@ func equalEndpoints(e, other *discovery.Endpoint) bool {
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
-// Size returns the number of endpoints in an answer, including those that cannot receive calls.
+// Size counts all endpoints of an answer, even those that can't receive calls.
 func Size(a *discovery.Answer) int {
 	n := len(a.Resolved)
 	for range endpointsOf(a.Priorities...) {

@@ -13,12 +13,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
-// A path names the child of the priority policy, and the locality.
-type path [2]string
+type path [2]string // child of understudy_priority, and locality
 
-// What we last sent to the channel for a locality: its endpoints, and their attributes by weight.
-// The next update reuses them, so that policies recognize unchanged values by their pointers. We
-// never modify addresses and attributes.
+// builtLocality is what we last sent to the channel for a locality. The attributes are by weight.
+// We reuse both in the next update, so policies can tell that a value hasn't changed by comparing
+// pointers. Addresses and attributes must never be modified.
 type builtLocality struct {
 	endpoints  []resolver.Endpoint
 	attributes map[uint32]*attributes.Attributes
@@ -26,7 +25,7 @@ type builtLocality struct {
 
 func (t *Translator) build(to []resolver.Endpoint, l *discovery.Locality, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
 	b, before := builtLocality{attributes: last.attributes}, len(to)
-	if b.attributes == nil || len(b.attributes) > len(l.Endpoints) { // attributes of weights that are no longer used
+	if b.attributes == nil || len(b.attributes) > len(l.Endpoints) { // drop attributes of weights that nobody uses anymore
 		b.attributes = make(map[uint32]*attributes.Attributes)
 	}
 	var search inorder.Search

@@ -14,25 +14,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
-// The sum of the localities' weights in a priority, and of the endpoints' weights in a locality,
-// must not exceed this (gRFC A27, rules for EDS).
+// Limit on the sum of locality weights in a priority, and of endpoint weights in a locality (gRFC
+// A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
 // Checked is a valid answer. It must not be modified.
 type Checked struct {
-	// Answer is the answer as the channel uses it: all localities have weights, and no two endpoints
-	// have the same first address.
+	// Answer is what the channel uses. Every locality has a weight, and no two endpoints share
+	// their first address.
 	*discovery.Answer
-	Given *discovery.Answer // the answer as the source gave it
-	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable is the reason.
-	// If the endpoints come from a gRPC resolver, Unusable is always "".
+	Given *discovery.Answer // as it came from the source
+	// Endpoints is the number of endpoints that can receive calls. If there are none, Unusable says
+	// why, unless the endpoints come from a gRPC resolver.
 	Endpoints int
 	Unusable  string
 }
 
-// Check checks an answer. It returns an error if the answer breaks the rules. last is the previous
-// answer, or nil: we do not check again what it has, nor the addresses of endpoints that cannot
-// receive calls, since the client does not connect to them.
+// Check returns an error if an answer breaks the rules. It doesn't recheck anything that's already
+// in last, the previous answer, which may be nil. Addresses of endpoints that can't receive calls
+// aren't checked either, since we won't connect to them.
 func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
@@ -71,8 +71,8 @@ func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 	return c, nil
 }
 
-// A locality without a weight gets the sum of the weights of its usable endpoints, whose number we
-// return. If none is usable, it gets 1, so that it stays in the tree.
+// checkLocality returns the number of usable endpoints. If the locality has no weight, we give it
+// the sum of their weights, or 1 if none is usable so that it stays in the tree.
 func checkLocality(l *discovery.Locality, priority int, duplicates, isNew map[*discovery.Endpoint]bool) (usable int, err error) {
 	var sum uint64
 	given := l.Endpoints
@@ -112,9 +112,9 @@ func checkLocality(l *discovery.Locality, priority int, duplicates, isNew map[*d
 	return usable, nil
 }
 
-// All addresses in c are valid and distinct, so we only look for endpoints of a whose addresses c
-// does not have. Of several endpoints with the same first address, we keep the healthiest or, if
-// several are equally healthy, the first of these; duplicates are the others.
+// compare only looks at endpoints whose addresses aren't in c, since we know that those in c are
+// valid and distinct. If several endpoints have the same first address, we keep the healthiest one
+// (the first one if there's a tie). The rest are duplicates.
 func (c *Checked) compare(a *discovery.Answer) (isNew, duplicates map[*discovery.Endpoint]bool) {
 	isNew, duplicates = make(map[*discovery.Endpoint]bool), make(map[*discovery.Endpoint]bool)
 	best := make(map[string]*discovery.Endpoint)
@@ -153,7 +153,7 @@ func (c *Checked) compare(a *discovery.Answer) (isNew, duplicates map[*discovery
 	return isNew, duplicates
 }
 
-// Normalized returns the priorities of the answer. The endpoints of a gRPC resolver form one priority
+// Normalized returns the answer's priorities. The endpoints of a gRPC resolver become one priority
 // with one locality.
 func (c *Checked) Normalized() []discovery.Priority {
 	if c.Resolved == nil {
@@ -163,7 +163,8 @@ func (c *Checked) Normalized() []discovery.Priority {
 	for _, r := range c.Resolved {
 		var e discovery.Endpoint
 		for _, address := range r.Addresses {
-			// gRPC's resolvers unix and unix-abstract give a path, or "@" and a name, without "unix:".
+			// The unix and unix-abstract resolvers of gRPC strip "unix:" and give us just a path,
+			// or "@" and a name.
 			if strings.HasPrefix(address.Addr, "/") || strings.HasPrefix(address.Addr, "@") {
 				address.Addr = "unix:" + address.Addr
 			}
@@ -176,19 +177,18 @@ func (c *Checked) Normalized() []discovery.Priority {
 
 func NameOf(l *discovery.Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
-// refused makes metrics count the answer as refused.
+// refused marks errors for the metrics, which count the answer as refused rather than failed.
 type refused struct{ error }
 
 func (refused) Refused() bool { return true }
 
-// An answer that breaks a rule is rejected as a whole. One line says which rule.
 func invalid(format string, args ...any) error {
 	return refused{fmt.Errorf(format, args...)}
 }
 
-// CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an
-// answer is usually a mistake. For example, gRPC's DNS resolver sends an empty answer when a name
-// temporarily does not exist.
+// CheckNotEmpty returns an error if an answer has no endpoints but isn't marked as Empty. That's
+// usually a mistake, e.g. gRPC's DNS resolver sends an empty answer while a name temporarily
+// doesn't exist.
 func CheckNotEmpty(a *discovery.Answer) error {
 	problem := "its answer has no endpoints, and Answer.Empty is not set"
 	if a.Resolved != nil {
@@ -204,7 +204,7 @@ func CheckNotEmpty(a *discovery.Answer) error {
 	return invalid("%s", problem)
 }
 
-// For example, "no endpoint can take calls: 1 draining, 2 unhealthy".
+// e.g. "no endpoint can take calls: 1 draining, 2 unhealthy"
 func unusableReason(priorities ...discovery.Priority) string {
 	counts := make(map[discovery.Health]int)
 	for e := range endpointsOf(priorities...) {

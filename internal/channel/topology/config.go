@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// We repeat the names of the policies in a tree here, since this package must not import them.
+// We can't import the policies here, so we repeat their names.
 const (
 	outlierDetectionName   = "understudy_outlier_detection"
 	dropName               = "understudy_drop"
@@ -19,24 +19,24 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// We never reuse names of children, so a removed child cannot return.
+// We never reuse a child's name, so there's no point in keeping removed children around.
 const retention lbconfig.Duration = 0
 
-// Each client begins with a random endpoint. Otherwise, the first calls of all clients would go to
-// the endpoint with the largest weight.
+// If every client started with the first endpoint, the one with the largest weight would get
+// everyone's first call.
 const startPoint = lbconfig.StartRandom
 
-// Policies configures the policies of one channel. The configurations are values, which policies
-// get as they are: nothing is encoded or parsed. It is not safe for concurrent use.
+// Policies generates the configuration of one channel's policies. Policies get it as a value, so
+// nothing has to be encoded or parsed. Not safe for concurrent use.
 type Policies struct {
-	// CannotEject means that outlier detection has no effect: the endpoint policy has one
-	// pick_first for several endpoints.
+	// CannotEject is set if outlier detection can't work because the endpoint policy puts several
+	// endpoints behind one pick_first.
 	CannotEject bool
 
 	settings Settings
-	leaf     lbconfig.Policy            // the policy of each locality
-	own      *lbconfig.OutlierDetection // for all priorities, or nil if the clusters choose it
-	last     map[string]configuredChild // by name; the next configuration shares what has not changed
+	leaf     lbconfig.Policy            // used for every locality
+	own      *lbconfig.OutlierDetection // used for all priorities; if nil, each cluster has its own
+	last     map[string]configuredChild // keyed by name; the next configuration shares whatever hasn't changed
 }
 
 type configuredChild struct {
@@ -44,7 +44,6 @@ type configuredChild struct {
 	policy lbconfig.Policy
 }
 
-// NewPolicies parses the endpoint policy, if the settings name one.
 func NewPolicies(settings Settings) (*Policies, error) {
 	leaf, err := settings.leaf()
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 	top.RemovedChildRetention = retention
 	last := p.last
 	p.last = make(map[string]configuredChild, len(priorities))
-	number := -1 // the source's priority to which the current child belongs
+	number := -1 // index of the current child's priority in the source's answer
 	for _, c := range priorities {
 		if !c.continuesPriority {
 			number++
@@ -89,8 +88,8 @@ func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 	return top
 }
 
-// Every priority has outlier detection, but it ejects endpoints only if the settings or else the
-// cluster enable it.
+// Outlier detection is always in the tree, but only ejects endpoints if it's enabled by the
+// settings or, if they don't say, by the cluster.
 func (p *Policies) policy(c *TreePriority) lbconfig.Policy {
 	localities := &lbconfig.WeightedTarget{Targets: make(map[string]lbconfig.Target, len(c.localities)), StartPoint: startPoint, RemovedChildRetention: retention}
 	for _, l := range c.localities {
@@ -102,8 +101,8 @@ func (p *Policies) policy(c *TreePriority) lbconfig.Policy {
 	return lbconfig.Named(outlierDetectionName, &outliers)
 }
 
-// The defaults of A50 need more endpoints and more calls. This also works with two endpoints and a
-// few calls per second.
+// The defaults of gRFC A50 only kick in with more endpoints and calls. These settings work even
+// with two endpoints and a few calls per second.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.New[lbconfig.OutlierDetection]()
 	config.MaxEjectionPercent = 100

@@ -8,22 +8,19 @@ import (
 
 type member struct{ cluster, locality string }
 
-// The addresses are those of the child's endpoints. We need them only if a locality may be in
-// several children.
 type child struct {
 	name              string
 	members           []member
-	addresses, usable []string // all, and those of endpoints that can receive calls
+	addresses, usable []string // first addresses of all endpoints and of the usable ones, only set if a locality may be in several children
 }
 
-// We choose the names of the children of understudy_priority, one for each priority. A child keeps
-// its name in later updates (gRFC A56, "LB Policy Configuration"), and we never reuse the name of a
-// removed child.
+// childNames names the children of understudy_priority. A child keeps its name across updates (gRFC
+// A56, "LB Policy Configuration"). Once a child is gone, its name is never used again.
 type childNames struct {
 	next int
 	last []child
-	// shared means that a locality may be in several children of last: several priorities contain
-	// it, or priorities are split into near groups.
+	// shared is set if a locality may be in several children of last, either because several
+	// priorities contain it or because priorities were split by distance.
 	shared bool
 }
 
@@ -53,19 +50,19 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 	return children
 }
 
-// Each child takes the name of the previous child that had most of its localities, unless another
-// has taken that name. In a tie, it takes the name of the child with the same index or, if that is
-// not in the tie, of the first child in it:
+// Each child takes the name of the old child that had most of its localities, provided that name
+// isn't taken yet. If there's a tie, we prefer the old child with the same index, then the first
+// one:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
-// If a locality may be in several children, a child prefers the one that had most of its endpoints.
-// Children with a usable endpoint that was in the previous update come first, then others with a
-// usable endpoint, then all others. Otherwise, a priority whose endpoints are all draining could take
-// the name and the connections of a lower priority with the same locality.
+// If a locality can be in several children, we count endpoints first. In that case, it matters who
+// gets to choose first. We start with children that have a usable endpoint we knew before, then
+// come those with any usable endpoint, and then the rest. Otherwise, a priority that's draining
+// could steal the name, and with it the connections, of a lower priority with the same locality.
 func (n *childNames) assign(children []child) {
 	holders, holderOf := make(map[member][]int), make(map[string]int)
 	for i, c := range n.last {
@@ -97,7 +94,7 @@ func (n *childNames) assign(children []child) {
 	n.last = children
 }
 
-// -1 means that c must get a new name.
+// Returns -1 if c needs a new name.
 func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
 	for _, m := range c.members {

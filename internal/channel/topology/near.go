@@ -10,16 +10,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
-// Near configures which endpoints of a priority are preferred because of their location. The zero
-// value has no preference.
+// Near says which endpoints of a priority to prefer because they're close. The zero value has no
+// preference.
 type Near struct {
 	// Prefer is the option of the same name: "zone", "hints" or "".
 	Prefer string
 	Place  location.Location
 }
 
-// Near returns the preference in the settings. Call it for each answer: the client's location may
-// become known later.
+// Near returns the preference in the settings. Call it for each answer, because we may learn the
+// client's location later.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
@@ -27,9 +27,9 @@ func (s Settings) Near() Near {
 	return Near{Prefer: s.Prefer, Place: options.Settings(s).Location()}
 }
 
-// MissingFields returns the names of the fields that the preference needs, as in "zone or region",
-// if no endpoint of the answer has any of these fields. It returns "" if an endpoint has one of
-// them, or if the client's location is unknown.
+// MissingFields names the fields that the preference needs, e.g. "zone or region", if not a single
+// endpoint in the answer has them. Otherwise, or if we don't know where the client is, it returns
+// "".
 func (n Near) MissingFields(a *discovery.Answer) string {
 	needed := map[string]bool{"hints": n.Prefer == "hints", "zone": n.Prefer == "zone" && n.Place.Zone != "", "region": n.Prefer == "zone" && n.Place.Region != ""}
 	for _, p := range a.Priorities {
@@ -43,7 +43,7 @@ func (n Near) MissingFields(a *discovery.Answer) string {
 	return strings.Join(slices.DeleteFunc([]string{"zone", "region", "hints"}, func(field string) bool { return !needed[field] }), " or ")
 }
 
-// Lower is nearer. With hints, the endpoints that the hints prefer are nearest, and all others
+// nearness orders endpoints by distance. If we go by hints, there are only two levels: nearest and
 // elsewhere.
 type nearness int
 
@@ -53,24 +53,23 @@ const (
 	elsewhere
 )
 
-// Users see a group under the nearness of its farthest endpoints.
+// A group can hold endpoints of several distances. We name it after the farthest.
 var nearNames = map[string][elsewhere + 1]string{
 	"zone":  {"same zone", "same region", "elsewhere"},
 	"hints": {"hinted", "", "not hinted"},
 }
 
-// A near group has the endpoints of a priority at the same distance from the client.
 type group struct {
 	discovery.Priority
-	sourcePriority int    // index of the priority that was split
-	name           string // the name for users, such as "same zone", or "" if the priority was not split
+	sourcePriority int    // index of the priority we split
+	name           string // shown to users, e.g. "same zone"; "" if the priority wasn't split
 }
 
-// We divide each priority of an answer into near groups:
+// split divides each priority by distance:
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// Empty groups are left out. A group in which no endpoint can receive calls joins the next one.
+// There are no empty groups, and a group without any usable endpoint is merged into the next one.
 func (n Near) split(c *Checked) (groups []group) {
 	for i, p := range c.Priorities {
 		parts := n.groups(p)
@@ -132,10 +131,10 @@ func (n Near) groups(p discovery.Priority) (groups []group) {
 	return groups
 }
 
-// If the locality has no endpoints, the endpoint is nil.
+// The endpoint is nil if the locality doesn't have any.
 //
-// Hints for nodes count if all usable endpoints have them, and at least one of them names the
-// client's node. Otherwise, hints for zones count under the same conditions.
+// We follow node hints if every usable endpoint has some and at least one of them names our node.
+// Failing that, we try zone hints in the same way.
 func (n Near) distance(p discovery.Priority) func(*discovery.Locality, *discovery.Endpoint) nearness {
 	if n.Prefer == "zone" {
 		return func(l *discovery.Locality, _ *discovery.Endpoint) nearness {
@@ -174,8 +173,7 @@ func areHintsUseful(p discovery.Priority, hintsOf func(*discovery.Endpoint) []st
 	return found && client != ""
 }
 
-// If the weights are not whole, we multiply all of them by a factor, so that rounding has little
-// effect.
+// Weights have to be integers, so we scale up fractional ones to make rounding errors small.
 func setWeights(localities []discovery.Locality, weights []float64) {
 	factor, sum := 1.0, 0.0
 	for _, w := range weights {

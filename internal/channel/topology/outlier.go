@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 )
 
-// ParseOutlierDetection parses the configuration of a cluster: the JSON form of gRFC A50, without
-// childPolicy. It returns nil for "".
+// ParseOutlierDetection parses a cluster's outlier detection, which is JSON as in gRFC A50 but
+// without childPolicy. It returns nil for "".
 func ParseOutlierDetection(text string) (*lbconfig.OutlierDetection, error) {
 	if text == "" {
 		return nil, nil
@@ -18,7 +18,7 @@ func ParseOutlierDetection(text string) (*lbconfig.OutlierDetection, error) {
 		return nil, fmt.Errorf("%s: %.100q given, want a JSON object (%v)", outlierDetectionName, text, err)
 	}
 	fields["childPolicy"] = json.RawMessage(`[{"` + weightedRoundRobinName + `":{}}]`)
-	given, _ := json.Marshal(fields) // all fields have been parsed
+	given, _ := json.Marshal(fields) // can't fail, we've just parsed all fields
 	config := new(lbconfig.OutlierDetection)
 	if err := lbconfig.Parse(outlierDetectionName, given, config); err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func ParseOutlierDetection(text string) (*lbconfig.OutlierDetection, error) {
 	return config, nil
 }
 
-// OutlierDetectionJSON returns the text that ParseOutlierDetection parses.
+// OutlierDetectionJSON is the inverse of ParseOutlierDetection.
 func OutlierDetectionJSON(o *lbconfig.OutlierDetection) string {
 	if o == nil {
 		return ""
 	}
-	text, _ := json.Marshal(o) // numbers, durations and names are always encoded without an error
+	text, _ := json.Marshal(o) // can't fail, it's all numbers, durations and names
 	return string(text)
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// This is the only locality of a priority whose endpoints are in one list.
-const wholePriority = "all"
+const wholePriority = "all" // the only locality if a priority's endpoints are in one list
 
-// The tree gets one locality for each priority. An endpoint's weight is the product of its own and
-// that of its locality (gRFC A42). If a product exceeds 32 bits, we divide all products of the
-// priority by the same number.
+// inOneList merges the localities of each priority into one. An endpoint's new weight is its own
+// times that of its locality (gRFC A42). If any product in a priority overflows 32 bits, we divide
+// them all by the same number.
 func (t Tree) inOneList() Tree {
 	t.Endpoints, t.Priorities = slices.Clone(t.Endpoints), slices.Clone(t.Priorities)
 	rest := t.Endpoints

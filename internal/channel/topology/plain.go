@@ -8,11 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// Plain returns the tree for the endpoints of a gRPC resolver: one priority with one locality,
-// which passes on requests for re-resolution. name is the name of the child of understudy_priority,
-// in valid UTF-8; it must not change between updates. We verify certificates against serverName or,
-// if it is "", against the channel's authority. Endpoints without an address are left out. The
-// others keep their attributes, including weights.
+// Plain returns the tree for the endpoints of a gRPC resolver. It has a single priority with one
+// locality, and passes on requests for re-resolution. The child of understudy_priority is called
+// name, which must be valid UTF-8 and stay the same across updates. We verify certificates against
+// serverName, or the channel's authority if it's "". Endpoints without an address are dropped; the
+// rest keep their attributes, including weights.
 func Plain(name, serverName string, endpoints []resolver.Endpoint) Tree {
 	var tree Tree
 	for _, e := range endpoints {

@@ -9,15 +9,16 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// This client connects to at most s.Subset endpoints of each locality (gRFC A68). The weight of a
-// locality still includes all its endpoints, so its share of the calls does not change. We ignore
-// the weights of endpoints here. Otherwise, more clients would choose a heavy endpoint, and each of
-// them would also pick it more often, so its load would grow with the square of its weight.
+// subset limits the number of endpoints we connect to in each locality (gRFC A68). A locality's
+// weight still covers all of its endpoints, so its share of the calls stays the same. We
+// deliberately ignore the weights of endpoints when choosing. A heavy endpoint would otherwise be
+// chosen by more clients, each of which would also pick it more often, so its load would grow with
+// the square of its weight.
 func (t Tree) subset(s Settings) Tree {
 	if s.Subset <= 0 || len(t.Endpoints) <= s.Subset {
 		return t
 	}
-	seed := cmp.Or(uint64(s.SubsetSeed), s.ChannelSeed) //nolint:gosec // not negative
+	seed := cmp.Or(uint64(s.SubsetSeed), s.ChannelSeed) //nolint:gosec // can't be negative
 	rest := t.Endpoints
 	t.Endpoints, t.Priorities = nil, slices.Clone(t.Priorities)
 	for i := range t.Priorities {
@@ -39,8 +40,8 @@ func (t Tree) subset(s Settings) Tree {
 	return t
 }
 
-// An endpoint's rank is the hash of its first address with the client's seed. Endpoints with the
-// same first address count as one.
+// An endpoint's rank is a hash of its first address, seeded per client. Endpoints that share a
+// first address count as one.
 func ranksOf(endpoints []resolver.Endpoint, seed uint64) map[string]uint64 {
 	ranks, digest := make(map[string]uint64, len(endpoints)), xxhash.New()
 	for _, e := range endpoints {
@@ -51,12 +52,11 @@ func ranksOf(endpoints []resolver.Endpoint, seed uint64) map[string]uint64 {
 	return ranks
 }
 
-// The addresses with the lowest ranks are in the subset (gRFC A68). The rank of an address never
-// changes, so an address leaves the subset only when it is removed, or when a new one with a lower
-// rank replaces it.
+// We choose the addresses with the lowest ranks (gRFC A68). An address always has the same rank, so
+// it stays in the subset until it's removed or a new address with a lower rank pushes it out:
 //
 //	size 2: a:30 b:10 c:20  ->  b c
-//	        b:10 c:20 d:15  ->  b d    the removal of a has no effect; d replaces c
+//	        b:10 c:20 d:15  ->  b d    a wasn't in use anyway; d replaces c
 func chooseSubset(ranks map[string]uint64, size int) map[string]bool {
 	order := slices.SortedFunc(maps.Keys(ranks), func(a, b string) int {
 		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(a, b))

@@ -12,15 +12,15 @@ import (
 
 const million = lbconfig.Million
 
-// Translator translates answers to trees. It keeps the names of children from update to update, so
-// each channel needs its own. The zero value is ready to use. It is not safe for concurrent use.
+// Translator turns answers into trees. Each channel needs its own, because it keeps the names of
+// children stable across updates. The zero value is ready to use. Not safe for concurrent use.
 type Translator struct {
-	// Name is a prefix for the names of children, as in "NAME/child0". With different prefixes, the
-	// discovery mechanisms of a channel have different names (see Join).
+	// Name is a prefix for the names of children, e.g. "NAME/child0". Mechanisms that share a
+	// channel need different ones, see Join.
 	Name string
-	// TrustNames verifies the certificate of an endpoint with a hostname against this hostname.
+	// TrustNames makes us verify an endpoint's certificate against its hostname, if it has one.
 	TrustNames bool
-	// ServerName is the name against which we verify all other certificates. "" means the channel's
+	// ServerName is the name for all other certificates. If it's "", we use the channel's
 	// authority.
 	ServerName string
 	Near       Near
@@ -28,12 +28,12 @@ type Translator struct {
 	built      map[path]builtLocality
 }
 
-// Translate returns the tree for an answer. If the answer has no priorities, the tree makes all
-// calls fail. The tree omits endpoints that cannot receive calls, but keeps their localities and
-// priorities. A priority without endpoints counts as failed.
+// Translate returns the tree for an answer. Endpoints that can't receive calls aren't in the tree,
+// but their localities and priorities are, and a priority without endpoints counts as failed. With
+// no priorities at all, every call fails.
 //
-// If the answer breaks a rule, Translate returns an error and keeps the state of the previous
-// answer.
+// If the answer breaks a rule, Translate returns an error and the Translator's state doesn't
+// change.
 func (t *Translator) Translate(a *discovery.Answer) (Tree, error) {
 	c, err := Check(a, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *Translator) Translate(a *discovery.Answer) (Tree, error) {
 	return t.Tree(c), nil
 }
 
-// Tree is like Translate, for an answer that Check has returned.
+// Tree is like Translate, except that Check must have accepted the answer already.
 func (t *Translator) Tree(c *Checked) Tree {
 	groups := t.Near.split(c)
 	children := t.names.membersOf(groups, c.Service)
@@ -59,7 +59,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			Name:               g.title(),
 			Cluster:            c.Service,
 			continuesPriority:  i > 0 && g.sourcePriority == groups[i-1].sourcePriority,
-			ignoreReresolution: true, // the source sends new addresses without a request
+			ignoreReresolution: true, // sources send new addresses on their own
 			drops:              drops,
 			localities:         make([]treeLocality, 0, len(g.Localities)),
 		}
@@ -75,7 +75,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 		}
 		if len(tree.Endpoints) == before {
 			whole := g.Priority
-			if g.name == "" { // the priority was not split
+			if g.name == "" { // the priority wasn't split
 				whole = c.Given.Priorities[g.sourcePriority]
 			}
 			child.Why = cmp.Or(c.Why, unusableReason(whole))
@@ -85,7 +85,6 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// Users see the localities and, if the priority was split, the distance.
 func (g *group) title() string {
 	var localities []string
 	for j := range g.Localities {

@@ -1,5 +1,5 @@
-// Package topology translates the answers of sources to updates of a channel. An update consists of
-// endpoints, with their paths and weights, and of the configuration of the policy tree.
+// Package topology translates the answers of sources into updates for a channel. An update has
+// endpoints, with their paths and weights, and the configuration of the policy tree.
 //
 // The tree always has the same shape:
 //
@@ -9,13 +9,14 @@
 //	      understudy_weighted_target         one child for each locality
 //	        understudy_weighted_round_robin  one child for each endpoint; or understudy_endpoint_policy
 //
-// An update therefore never changes the type of a policy. Such a change would close all connections
-// below the policy. A path has two elements: the child of understudy_priority and the locality.
+// Because of that, an update never changes the type of a policy, which would close all connections
+// below it. A path has two elements, the child of understudy_priority and the locality.
 //
-// The names of children are stable across updates (gRFC A56, "LB Policy Configuration"). An
-// endpoint therefore keeps its connections when weights, other endpoints or its priority change.
+// Children keep their names across updates (gRFC A56, "LB Policy Configuration"). So if weights
+// change, or other endpoints, or even an endpoint's priority, its connections stay open.
 //
-// The package has no goroutines, clocks or sockets. It does not register the policies in the tree.
+// There are no goroutines, clocks or sockets in here, and this package doesn't register the
+// policies.
 package topology
 
 import (
@@ -32,43 +33,42 @@ import (
 
 // Tree is what a resolver sends to a channel in an update.
 type Tree struct {
-	// Endpoints are in priority order. Their attributes are the paths (package hierarchy) and the
-	// weights (grpc's experimental/balancer/weight).
+	// Endpoints are in priority order. Paths (package hierarchy) and weights (grpc's
+	// experimental/balancer/weight) are in their attributes.
 	Endpoints []resolver.Endpoint
-	// Why says why no endpoint of the answer can receive calls. It is "" if an endpoint can.
+	// Why explains why none of the endpoints can receive calls. It's "" if at least one can.
 	Why        string
 	Priorities []TreePriority
 
 	policies *Policies // nil before Join
-	total    int       // number of endpoints before the choice of a subset
+	total    int       // number of endpoints before subsetting
 }
 
-// TreePriority is one priority of a tree.
 type TreePriority struct {
-	// Child is the name of the child of understudy_priority. It is the first element of the paths
-	// of its endpoints.
+	// Child is the name of the child of understudy_priority, which is also the first element of its
+	// endpoints' paths.
 	Child string
-	// Name is the name for users: the localities, as in "us-east/a, us-east/b", or the name of a
-	// target.
+	// Name is what users see: the localities, e.g. "us-east/a, us-east/b", or the name of a target.
 	Name    string
 	Cluster string
-	// Why says why no endpoint of the priority can receive calls. It is "" if an endpoint can.
+	// Why explains why none of the priority's endpoints can receive calls. It's "" if at least one
+	// can.
 	Why string
 
-	continuesPriority  bool // it belongs to the same priority of the source as the previous one
+	continuesPriority  bool // the source has this and the previous one as a single priority
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         []treeLocality // in the order of Tree.Endpoints
+	localities         []treeLocality // same order as Tree.Endpoints
 	outlierDetection   *lbconfig.OutlierDetection
 }
 
 type treeLocality struct {
 	name      string
 	weight    uint32
-	endpoints int // the number of its endpoints
+	endpoints int
 }
 
-// Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
+// Size describes the tree in words, e.g. "20 of 5000 endpoints in 1 priority".
 func (t Tree) Size() string {
 	endpoints := printable.Count(len(t.Endpoints), "endpoint", "endpoints")
 	if t.IsSubset() {
@@ -77,7 +77,6 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.Priorities), "priority", "priorities")
 }
 
-// IsSubset is true if the channel uses only a subset of the endpoints.
 func (t Tree) IsSubset() bool { return len(t.Endpoints) < t.total }
 
 func (t Tree) HasWeights() bool {
@@ -85,8 +84,8 @@ func (t Tree) HasWeights() bool {
 	return slices.ContainsFunc(t.Endpoints, func(e resolver.Endpoint) bool { return of(e) != of(t.Endpoints[0]) })
 }
 
-// Config returns the configuration of understudy_priority. It shares values with other
-// configurations of the same Policies, so nobody may modify it.
+// Config returns the configuration of understudy_priority. Don't modify it: other configurations of
+// the same Policies may share parts of it.
 func (t Tree) Config() *lbconfig.Priority {
 	policies := t.policies
 	if policies == nil {
@@ -95,8 +94,8 @@ func (t Tree) Config() *lbconfig.Priority {
 	return policies.config(t.Priorities)
 }
 
-// With returns a copy of the tree in which o is the outlier detection that the cluster configures,
-// without a child policy, or nil. The channel's settings override it. If reresolves is true, the
+// With returns a copy of the tree that uses the cluster's outlier detection o, which has no child
+// policy and may be nil. The channel's settings take precedence over it. If reresolves is true, the
 // priorities pass on requests for re-resolution.
 func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
 	t.Priorities = slices.Clone(t.Priorities)
@@ -107,17 +106,17 @@ func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
 	return t
 }
 
-// Settings are the settings of the policies in a tree. EndpointPolicy determines the type of a
-// policy, so it must not change while a channel exists.
+// Settings configures the policies in a tree. EndpointPolicy must not change during the life of a
+// channel, since it determines the type of a policy.
 type Settings options.Settings
 
-// Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
-// settings, and chooses a subset of the endpoints if the settings require this. Two trees must not
-// have children with the same name (see Translator.Name and Plain).
+// Join concatenates the priorities of all trees (gRFC A37), applies the settings and, if they ask
+// for it, picks a subset of the endpoints. No two trees may have children with the same name, see
+// Translator.Name and Plain.
 func (p *Policies) Join(trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
-		joined = trees[0] // avoid copying, because most channels have only one tree
+		joined = trees[0] // most channels only have one, so avoid copying it
 		trees = nil
 	}
 	for _, tree := range trees {

@@ -2,7 +2,6 @@ package lbconfig
 
 import "google.golang.org/grpc/serviceconfig"
 
-// Drop configures understudy_drop.
 type Drop struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -10,7 +9,6 @@ type Drop struct {
 	ChildPolicy    Policy         `json:"childPolicy"`
 }
 
-// DropCategory is a reason to drop calls.
 type DropCategory struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requestsPerMillion" max:"1000000" want:"0 to 1000000"`
@@ -19,7 +17,6 @@ type DropCategory struct {
 // Million is the denominator of RequestsPerMillion.
 const Million = 1_000_000
 
-// EndpointPolicy configures understudy_endpoint_policy.
 type EndpointPolicy struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -30,8 +27,8 @@ type EndpointPolicy struct {
 type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	// ShuffleAddressList shuffles each list of endpoints. Endpoints with more weight are more
-	// likely to come first (gRFC A113). An endpoint keeps its random number until the policy is
-	// closed, so the order of the given list does not matter.
+	// ShuffleAddressList shuffles the endpoints of each update. Endpoints with more weight are more
+	// likely to come first (gRFC A113). The order we were given doesn't matter, because each
+	// endpoint keeps its random number until the policy is closed.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }

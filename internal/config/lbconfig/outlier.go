@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). Without
-// an ejection algorithm, the policy does nothing.
+// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). Unless
+// it has an ejection algorithm, the policy does nothing.
 type OutlierDetection struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -23,24 +23,23 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // if empty, the default codes count as failures
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // if empty, we use the default codes
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
-// MinInterval is the minimum of Interval. With many endpoints, shorter ones would keep a CPU core
-// busy.
+// MinInterval is the minimum of Interval. Anything shorter would keep a CPU core busy once there
+// are many endpoints.
 const MinInterval = time.Millisecond
 
-// SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
-	StdevFactor           uint32 `json:"stdevFactor" default:"1900"` // in thousandths
+	StdevFactor           uint32 `json:"stdevFactor" default:"1900"` // thousandths
 	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
 	MinimumHosts          uint32 `json:"minimumHosts" default:"5"`
 	RequestVolume         uint32 `json:"requestVolume" default:"100"`
 }
 
-// FailurePercentageEjection ejects endpoints whose percentage of failed calls exceeds Threshold,
-// regardless of other endpoints.
+// FailurePercentageEjection ejects endpoints whose percentage of failed calls is above Threshold,
+// no matter how the other endpoints are doing.
 type FailurePercentageEjection struct {
 	Threshold             uint32 `json:"threshold" default:"85" max:"100" want:"0 to 100"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
@@ -48,22 +47,20 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32 `json:"requestVolume" default:"50"`
 }
 
-// ConsecutiveFailuresEjection ejects an endpoint after a number of failed calls in a row.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32 `json:"failures" default:"5" want:"1 or more"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
 }
 
-// Code is the name of a status code other than OK, such as "UNAVAILABLE".
+// Code is the name of a status code other than OK, e.g. "UNAVAILABLE".
 type Code string
 
-// Value returns the code with the name c. ok is false if there is no such code, or if it is OK.
+// Value returns the status code. ok is false if there's no code of that name, or if it's OK.
 func (c Code) Value() (code codes.Code, ok bool) {
 	err := code.UnmarshalJSON([]byte(strconv.Quote(string(c))))
 	return code, err == nil && code != codes.OK
 }
 
-// Ejects is true if an ejection algorithm is configured.
 func (o *OutlierDetection) Ejects() bool {
 	return o.SuccessRateEjection != nil || o.FailurePercentageEjection != nil || o.ConsecutiveFailuresEjection != nil
 }
@@ -88,9 +85,9 @@ func (c *Code) check() error {
 	return nil
 }
 
-// BarePickFirst finds a pick_first for several endpoints in p. It does not listen to their health,
-// so outlier detection cannot eject them. name is the name of the pick_first and those of the
-// policies above it.
+// BarePickFirst looks for a pick_first in p that has several endpoints. It doesn't listen to their
+// health, so outlier detection couldn't eject any of them. If it finds one, name is the path to it,
+// starting from the pick_first.
 func BarePickFirst(p Policy) (name string, found bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

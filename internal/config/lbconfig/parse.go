@@ -15,18 +15,19 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// Parse decodes raw, the configuration of a policy, into to and checks it. T is a configuration
-// type of this package. Absent and null fields have their defaults. The case of names does not
-// matter, as in gRPC's own policies. An unknown field is ignored and logged once.
+// Parse decodes a policy's configuration, checks it and stores it in to. T is one of the
+// configuration types in this package. Fields that are missing or null get their defaults. Names
+// aren't case-sensitive (gRPC's own policies don't care either), and unknown fields are ignored but
+// logged once.
 //
-// A field of type Policy is required. The tags of other fields tell their defaults and ranges:
+// Fields of type Policy are required. For all others, tags say what the default and the range are:
 //
 //	default:"10s"               otherwise the default is zero
 //	want:"1 or more"            more than zero, in the words of the error
 //	want:"0 to 100" max:"100"   from zero to max
 //
-// An error is one line with the policy, the path of the field, the given value and the expected
-// value, such as
+// Errors are a single line with the policy, the path of the field, what was given and what was
+// expected, e.g.
 //
 //	priority: children["near"].config: none given, want a list of policies, [{"name": {…}}]
 func Parse[T any](policy string, raw json.RawMessage, to *T) error {
@@ -37,7 +38,7 @@ func Parse[T any](policy string, raw json.RawMessage, to *T) error {
 	return nil
 }
 
-// Error is the type of the errors that Parse returns.
+// Error is the type of all errors returned by Parse.
 type Error struct {
 	policy string
 	err    error
@@ -46,7 +47,7 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// New returns a configuration with the defaults.
+// New returns a configuration with all defaults set.
 func New[T any]() *T {
 	c := new(T)
 	setDefaults(reflect.ValueOf(c).Elem())
@@ -162,8 +163,7 @@ type field struct {
 	max     float64
 }
 
-// knownFields maps the types that we have decoded to their fields.
-var knownFields sync.Map
+var knownFields sync.Map // caches the tags of each reflect.Type
 
 func fields(t reflect.Type) []field {
 	if known, ok := knownFields.Load(t); ok {
@@ -178,7 +178,7 @@ func fields(t reflect.Type) []field {
 		}
 		initial := reflect.New(t.Field(i).Type)
 		if text := tag.Get("default"); json.Unmarshal([]byte(text), initial.Interface()) != nil && text != "" {
-			_ = json.Unmarshal([]byte(strconv.Quote(text)), initial.Interface()) // a duration or a name
+			_ = json.Unmarshal([]byte(strconv.Quote(text)), initial.Interface()) // durations and names aren't quoted in tags
 		}
 		limit, _ := strconv.Atoi(tag.Get("max"))
 		all = append(all, field{name, i, initial.Elem(), tag.Get("want"), float64(limit)})
@@ -229,15 +229,14 @@ func excerpt(raw json.RawMessage) string {
 
 var logger = grpclog.Component("understudy")
 
-// loggedFields are logged once. We parse a configuration again and again, and many localities may
-// have the same mistake.
+// Configurations are parsed over and over, and the same mistake may be in many localities, so we
+// only log an unknown field once.
 var loggedFields = struct {
 	sync.Mutex
 	fields map[string]bool
 }{fields: make(map[string]bool)}
 
-// maxLoggedFields limits loggedFields: a configuration can have any number of unknown names.
-const maxLoggedFields = 1000
+const maxLoggedFields = 1000 // a configuration may have any number of unknown names
 
 func shouldLog(field string) bool {
 	loggedFields.Lock()

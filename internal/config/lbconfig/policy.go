@@ -1,10 +1,10 @@
-// Package lbconfig holds the configuration types of this module's policies. The policies parse
-// them from JSON, and package topology makes the same values for a resolver's answer, which must not
-// be modified. Package lbconfig also merges the user's service config with the load-balancing
-// configuration of a resolver.
+// Package lbconfig has the configuration types of this module's policies. Policies parse them from
+// JSON, whereas package topology builds the same values directly from a resolver's answer. In that
+// case they must not be modified. We also merge the user's service config with a resolver's
+// load-balancing configuration here.
 //
-// Every type survives a JSON round trip: grpc-go's cds policy marshals parsed configurations and parses
-// them again.
+// All types survive a JSON round trip because grpc-go's cds policy marshals configurations after
+// parsing them, and then parses them again.
 package lbconfig
 
 import (
@@ -17,27 +17,28 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Policy is a child policy with its configuration. In JSON, it is a list of policies in order of
-// preference, `[{"name": {…}}]`. The first one that is registered is used (gRPC
-// service_config.proto, LoadBalancingConfig).
+// Policy is a child policy with its configuration. In JSON, it's a list of policies, `[{"name":
+// {…}}]`, and we use the first one that's registered (gRPC service_config.proto,
+// LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil if no policy is configured, or if Named did not find it.
+	// Builder is nil if no policy is configured, or if Named didn't find it.
 	Builder balancer.Builder
-	// Config is the result of the builder's ParseConfig, or nil if the builder has no such method.
+	// Config comes from the builder's ParseConfig. If the builder doesn't have that method, it's
+	// nil.
 	Config serviceconfig.LoadBalancingConfig
 
 	name string
-	raw  json.RawMessage // JSON form of Config, as it was parsed
+	raw  json.RawMessage // what Config was parsed from
 }
 
-// Named returns the policy that is registered under name. If there is none, the result can only be
-// marshaled.
+// Named returns the policy registered under name. If there isn't one, you can still marshal the
+// result, but not use it.
 func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Builder: balancer.Get(name), Config: config, name: name}
 }
 
-// ParsePolicy returns the policy that is registered under name, with a configuration in JSON. The
-// default is {}.
+// ParsePolicy returns the policy registered under name. Its configuration is in JSON and defaults
+// to {}.
 func ParsePolicy(name string, config json.RawMessage) (p Policy, err error) {
 	if config == nil {
 		config = json.RawMessage("{}")
@@ -54,13 +55,13 @@ func (p Policy) Name() string {
 	return p.Builder.Name()
 }
 
-// MarshalJSON returns a list that contains only this policy.
+// MarshalJSON returns a list with just this policy.
 func (p Policy) MarshalJSON() ([]byte, error) {
 	var config any = p.Config
 	switch _, marshals := config.(json.Marshaler); {
 	case p.Name() == "":
 		return []byte("[]"), nil
-	case p.raw != nil && !marshals: // another project's type need not survive a round trip
+	case p.raw != nil && !marshals: // we can't rely on other projects' types to survive a round trip
 		config = p.raw
 	case p.Config == nil:
 		config = struct{}{}
@@ -70,8 +71,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 
 const wantList = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON uses the first policy in the list that is registered. It returns an error if no
-// policy is registered, if an entry does not name exactly one policy, or if the policy rejects its
+// UnmarshalJSON uses the first registered policy in the list. It fails if none of them is
+// registered, if an entry doesn't name exactly one policy, or if the policy rejects its
 // configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage

@@ -16,10 +16,9 @@ type Priority struct {
 
 	Children   map[string]PriorityChild `json:"children"`
 	Priorities []string                 `json:"priorities"`
-	// SourcePriorities is set if a priority of the source is split into several entries of Priorities,
-	// by the distance of the endpoints from the client. It contains, for each entry, the index of the
-	// source's priority. The indexes do not decrease. If it is empty, the policy behaves as in gRFC
-	// A56.
+	// SourcePriorities is set if we split a priority of the source by distance from the client, so
+	// that it has several entries in Priorities. There's one number for each entry: the index of
+	// the source's priority, in ascending order. If it's empty, the policy behaves as in gRFC A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
 	FailoverTimeout       Duration `json:"failoverTimeout" default:"10s" want:"a positive duration such as \"10s\""`
 	ChildRetention        Duration `json:"childRetention" default:"15m"`
@@ -27,12 +26,11 @@ type Priority struct {
 	WarmStandby           uint32   `json:"warmStandby,omitempty"`
 	Overflow              bool     `json:"overflow,omitempty"`
 	Ramp                  Duration `json:"ramp,omitempty"`
-	// PerPriority is set if the endpoint policy may choose by the call, as ring_hash does. An endpoint
-	// that is fuller than the others is then not at fault.
+	// PerPriority is set if the endpoint policy may pick by the contents of the call, as ring_hash
+	// does. An endpoint that's fuller than the rest isn't necessarily to blame for it then.
 	PerPriority bool `json:"perPriority,omitempty"`
 }
 
-// PriorityChild is one child of understudy_priority.
 type PriorityChild struct {
 	Config                     Policy `json:"config"`
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// CheckServiceConfig returns an error unless user is a service config in JSON that does not
-// configure load balancing. The resolver configures load balancing, and gRPC checks the other
-// fields. "" means no service config.
+// CheckServiceConfig returns an error if user isn't a JSON object, or if it configures load
+// balancing, which is up to the resolver. We leave it to gRPC to check the other fields. "" means
+// there's no service config.
 func CheckServiceConfig(user string) error {
 	_, err := MergeServiceConfig(user, nil)
 	return err
 }
 
-// MergeServiceConfig adds lbConfig to the service config user as its loadBalancingConfig, and
-// returns the result in JSON. gRPC does not merge service configs: the one from a resolver replaces
-// the user's, with retry policies and health checks. So each of our resolvers sends a merged one.
-// The errors are those of CheckServiceConfig.
+// MergeServiceConfig adds lbConfig to the service config user, as its loadBalancingConfig, and
+// returns the result in JSON. gRPC doesn't merge service configs. The resolver's replaces the
+// user's, including retry policies and health checks, so our resolvers have to send a merged one.
+// The errors are the same as for CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields := make(map[string]json.RawMessage)
 	if user != "" {
@@ -35,7 +35,7 @@ func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 		}
 	}
 	for name := range fields {
-		// gRPC ignores the case of field names.
+		// gRPC doesn't care about the case of field names.
 		if strings.EqualFold(name, "loadBalancingConfig") || strings.EqualFold(name, "loadBalancingPolicy") {
 			return "", fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}

@@ -10,10 +10,9 @@ import (
 // StartPoint is where a new child starts in the interval between its picks.
 type StartPoint string
 
-// The values of StartPoint.
 const (
-	StartSpec   StartPoint = "spec"   // at the beginning of the interval, as in gRFC A34
-	StartRandom StartPoint = "random" // at a random point of the interval
+	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
+	StartRandom StartPoint = "random" // at a random point
 )
 
 func (s *StartPoint) check() error {
@@ -32,7 +31,6 @@ type WeightedTarget struct {
 	StartPoint            StartPoint        `json:"startPoint" default:"spec"`
 }
 
-// Target is one child of understudy_weighted_target.
 type Target struct {
 	Weight      uint32 `json:"weight" want:"1 to 4294967295"`
 	ChildPolicy Policy `json:"childPolicy"`
@@ -57,7 +55,7 @@ type WeightedRoundRobin struct {
 	SlowStart  *SlowStart `json:"slowStart,omitempty"`
 }
 
-// SlowStart gradually increases the share of an endpoint that has become READY.
+// SlowStart gradually increases an endpoint's share of the calls after it becomes READY.
 type SlowStart struct {
 	Window           Duration `json:"window" want:"a positive duration such as \"30s\""`
 	Aggression       float64  `json:"aggression" default:"1" want:"a number above 0"`

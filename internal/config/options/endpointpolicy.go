@@ -10,31 +10,29 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// EndpointPolicy is the policy that picks endpoints, as the option endpointPolicy names it: NAME or
-// NAME{"field": value}.
+// EndpointPolicy is the policy that picks endpoints, in the format of the option endpointPolicy:
+// NAME or NAME{"field": value}.
 type EndpointPolicy string
 
-// The policies of this project that need no registration by the program.
+// The following are our own policies. Programs don't have to import anything to use them.
 const (
 	WeightedRoundRobin EndpointPolicy = "weighted_round_robin"
 	PickFirst          EndpointPolicy = "pick_first"
 )
 
-// imports maps policies of grpc-go to the packages that register them.
+// Packages to import for grpc-go's policies.
 var imports = map[string]string{
 	"least_request_experimental": "google.golang.org/grpc/balancer/leastrequest",
 	"ring_hash_experimental":     "google.golang.org/grpc/balancer/ringhash",
 	"weighted_round_robin":       "google.golang.org/grpc/balancer/weightedroundrobin",
 }
 
-// perPriority policies choose among all endpoints of a priority, so they must see them in one list
-// (gRFC A42).
+// These need to see all endpoints of a priority in one list (gRFC A42).
 var perPriority = map[string]bool{"ring_hash_experimental": true}
 
-// maxEndpointPolicy is in bytes.
-const maxEndpointPolicy = 10_000
+const maxEndpointPolicy = 10_000 // bytes
 
-// Split returns the name of the policy and its configuration, which is nil if there is none.
+// Split returns the policy's name and its configuration, or nil if it doesn't have one.
 func (e EndpointPolicy) Split() (name string, config json.RawMessage) {
 	name, _, found := strings.Cut(string(e), "{")
 	if !found {
@@ -43,24 +41,23 @@ func (e EndpointPolicy) Split() (name string, config json.RawMessage) {
 	return name, json.RawMessage(e[len(name):])
 }
 
-// IsDefault is true for our weighted_round_robin (gRFC A34). With a configuration, the name means
-// grpc-go's policy.
+// IsDefault reports whether e is our own weighted_round_robin (gRFC A34). With a configuration, the
+// same name refers to grpc-go's policy.
 func (e EndpointPolicy) IsDefault() bool { return e == "" || e == WeightedRoundRobin }
 
-// IsPickFirst is true for pick_first, with or without a configuration.
 func (e EndpointPolicy) IsPickFirst() bool {
 	name, _ := e.Split()
 	return name == string(PickFirst)
 }
 
-// InOneList is true if the endpoint policy gets all endpoints of a priority in one list. Otherwise,
-// each locality has a policy of its own.
+// InOneList reports whether the endpoint policy gets all endpoints of a priority in one list. If
+// not, there's one policy per locality.
 func (s Settings) InOneList() bool {
 	name, _ := s.EndpointPolicy.Split()
 	return s.PerPriority || perPriority[name]
 }
 
-// IgnoresWeights is true if the policy is known to ignore the weights of endpoints.
+// IgnoresWeights reports whether we know that the policy ignores endpoint weights.
 func (e EndpointPolicy) IgnoresWeights() bool {
 	name, _ := e.Split()
 	return !e.IsDefault() && (e.IsPickFirst() || imports[name] != "" && !perPriority[name])

@@ -12,9 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Check validates the fields of values that are options. values is a program's options, or the
-// configuration of a policy. Zero fields are valid. nameOf returns an option's name in errors:
-// ByName or ByField.
+// Check validates all fields of values that are options. Zero is always valid. values can be a
+// program's options or the configuration of a policy, and nameOf (ByName or ByField) decides what
+// options are called in errors.
 func Check(values any, nameOf func(name string) string) error {
 	var p Program
 	Copy(&p, values)
@@ -35,20 +35,20 @@ func Check(values any, nameOf func(name string) string) error {
 	return nil
 }
 
-// Never is a value of Refresh that disables periodic lookups.
+// Never as the value of Refresh turns off periodic lookups.
 const Never time.Duration = -1
 
-// ByName returns the option's name as a parameter of targets.
+// ByName returns an option's name in the parameters of a target.
 func ByName(name string) string { return name }
 
-// ByField returns the option's name as a field of Go structs.
+// ByField returns an option's name in Go structs.
 func ByField(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
 func (p *Program) field(name string) reflect.Value {
 	return reflect.ValueOf(p).Elem().FieldByName(ByField(name))
 }
 
-// Copy copies the nonzero options that both structs have.
+// Copy copies all options that both structs have and that aren't zero in from.
 func Copy(to, from any) {
 	dst, src := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	for _, o := range table {
@@ -60,15 +60,15 @@ func Copy(to, from any) {
 	}
 }
 
-// ChannelOptions holds the options of a channel. Options in its target override those of the
+// ChannelOptions are the options of a channel. What the target sets takes precedence over the
 // program.
 type ChannelOptions struct {
 	Program
-	target []string // names of the options that the target sets
+	target []string // names of the options set by the target
 }
 
-// Set sets the option name from a parameter of the target. place is the part of the target that
-// contains the parameter. If this part may not contain an option of that name, Set does nothing.
+// Set sets an option from a parameter of the target. place is where the parameter was found. If the
+// option isn't allowed there, Set does nothing.
 func (g *ChannelOptions) Set(name, text string, place Scope) error {
 	for _, o := range table {
 		if o.Name != name || !o.allowedIn(place) {
@@ -82,9 +82,9 @@ func (g *ChannelOptions) Set(name, text string, place Scope) error {
 	return nil
 }
 
-// ResolveConflicts resolves conflicts between two options. If the target sets both options, or the
-// program sets both, the conflict is an error. Otherwise, ResolveConflicts turns off the program's
-// option and returns a note about this.
+// ResolveConflicts deals with options that can't be combined. If both come from the target, or both
+// from the program, that's an error. Otherwise the target wins: the program's option is turned off,
+// and a note says so.
 func (g *ChannelOptions) ResolveConflicts() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
@@ -120,10 +120,10 @@ func (o Option) allowedIn(place Scope) bool {
 	return o.Place == place || o.Place == Entry && place == Channel
 }
 
-// ParseSettings parses the parameters of a target, for tools that have no channel. Unknown,
-// repeated and invalid parameters are errors.
+// ParseSettings parses target parameters for tools that don't have a channel. It fails if a
+// parameter is unknown, repeated or invalid.
 func ParseSettings(given url.Values) (Settings, error) {
-	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // a parameter of the target, but not a setting
+	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // authority is a parameter but not a setting
 	var g ChannelOptions
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {

@@ -7,51 +7,40 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
-// Settings are the settings of a channel's policies. The zero value means gRFC A56's defaults.
+// Settings configures a channel's policies. The zero value means the defaults of gRFC A56. For the
+// fields that aren't explained here, see understudy.Options.
 type Settings struct {
-	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// SlowStart is the time in which the share of a new endpoint grows to its full value. 0 disables
-	// slow start.
-	SlowStart time.Duration
-	// EndpointPolicy picks the endpoints of a locality or of a priority. "" means
-	// WeightedRoundRobin.
-	EndpointPolicy EndpointPolicy
-	// PerPriority gives EndpointPolicy all endpoints of a priority in one list.
-	PerPriority bool
-	WarmStandby int
-	// Overflow sends the calls that a priority cannot carry to the next one, and refuses those that
-	// none can.
-	Overflow bool
-	// Ramp is the time in which the calls of a priority that recovers grow to all calls. 0 means 8 s.
-	Ramp time.Duration
-	// MaxConnectBackoff is the longest backoff between attempts to connect, or 0 for gRPC's.
-	// Package stateattr passes the setting to the policies.
+	SlowStart       time.Duration
+	EndpointPolicy  EndpointPolicy
+	PerPriority     bool
+	WarmStandby     int
+	Overflow        bool
+	Ramp            time.Duration
+	// MaxConnectBackoff is the longest backoff between connection attempts, or 0 for gRPC's.
+	// Policies get it through package stateattr.
 	MaxConnectBackoff time.Duration
-	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
-	// all ejected (gRFC A50). It has no effect with pick_first.
-	OutlierDetection OutlierDetection
+	OutlierDetection  OutlierDetection
 
-	// Zone, Region and Node are the client's location as set in options. The method Location also
-	// returns what the environment and sources know.
+	// Zone, Region and Node are where the client is according to the options. Location also takes
+	// the environment and the sources into account.
 	Zone, Region, Node string
-	// Here returns the client's complete location. Package join sets it. It is nil in tools that
-	// have no channel.
+	// Here returns everything we know about the client's location. Package join sets it. It's nil
+	// in tools that don't have a channel.
 	Here location.Teller
-	// Prefer selects which endpoints count as near. "none" means no preference, and "" the
-	// preference of the discovery mechanism.
+	// Prefer says which endpoints count as near. "none" turns this off, and "" leaves it to the
+	// discovery mechanism.
 	Prefer string
 
-	// Subset is the maximum number of endpoints of a locality to use. 0 means all (gRFC A68).
 	Subset int
-	// SubsetSeed determines which endpoints are in the subset. 0 means ChannelSeed.
+	// SubsetSeed determines which endpoints end up in the subset. If it's 0, we use ChannelSeed.
 	SubsetSeed int
-	// ChannelSeed is a random seed of the channel. Package join sets it.
+	// ChannelSeed is a random seed for each channel, set by package join.
 	ChannelSeed uint64
 }
 
-// Location returns the client's location, as far as it is known. Call it for each answer, because a
-// source may learn the location with the answer.
+// Location returns what we currently know about the client's location. Don't cache it between
+// answers: a source may only learn the location along with an answer.
 func (s Settings) Location() location.Location {
 	if s.Here != nil {
 		return s.Here.Location()
@@ -59,39 +48,37 @@ func (s Settings) Location() location.Location {
 	return location.Location{Region: s.Region, Zone: s.Zone, Node: s.Node}
 }
 
-// OutlierDetection selects who configures outlier detection: the clusters or the channel.
+// OutlierDetection says whether the clusters or the channel configure outlier detection.
 type OutlierDetection int
 
-// The values of OutlierDetection, as in package understudy.
+// The following have the same values as in package understudy.
 const (
 	AsClusterSays OutlierDetection = iota
 	On
 	Off
 )
 
-// Scope is the part of a target in which an option may appear.
 type Scope int
 
-// The values of Scope.
 const (
-	Channel      Scope = iota // in the query of the whole target
-	Entry                     // also in the query of one entry of a failover target
-	LookedUpName              // in the query of a name that is looked up repeatedly
-	FieldOnly                 // only in Options, and not in a target
+	Channel      Scope = iota // query of the whole target
+	Entry                     // also allowed in the query of a single entry in a failover target
+	LookedUpName              // query of a name that's looked up periodically
+	FieldOnly                 // not allowed in targets, only in Options
 )
 
-// Option describes an option. The type of its values is that of its field in Program.
+// Option describes an option. Its type is that of the field in Program.
 type Option struct {
-	// Name is the name of the target parameter, and of the field in a policy's JSON. With a capital, it
-	// is the name of the field in Go structs.
+	// Name is the parameter's name in targets, and the field's name in a policy's JSON. Go structs
+	// use the same name with a capital letter.
 	Name  string
 	Place Scope
-	// Check returns an error if a value is out of range. nil means that there is no range.
+	// Check returns an error if a value is out of range. If it's nil, any value will do.
 	Check func(value any) error
-	// AllowZero allows 0 in targets, which means Never. If a program sets it, 0 means the default.
+	// AllowZero allows 0 in targets, where it means Never. In a program, 0 is still the default.
 	AllowZero bool
-	// Conflicts is true if the option is set and cannot be combined with the endpoint policy, and
-	// ConflictReason says why. nil means that it can be.
+	// Conflicts reports whether the option is set and clashes with the endpoint policy.
+	// ConflictReason says why that's a problem. Nil if they can always be combined.
 	Conflicts      func(Settings) bool
 	ConflictReason string
 
@@ -99,11 +86,9 @@ type Option struct {
 	Default, Range, Source string
 }
 
-// endpointPolicy is the option that others conflict with.
 const endpointPolicy = "endpointPolicy"
 
-// longest is for durations without a limit of their own.
-const longest time.Duration = math.MaxInt64
+const longest time.Duration = math.MaxInt64 // if a duration has no limit of its own
 
 var table = []Option{
 	{Name: "authority", Place: Entry, Default: "the name in the target ([targets](targets.md#targets))", Range: "a name, optionally with a port", Source: "gRPC"},

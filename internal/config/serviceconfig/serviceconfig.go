@@ -1,5 +1,5 @@
-// Package serviceconfig makes the service config of a channel: what the user wrote, and what other
-// options add.
+// Package serviceconfig puts together a channel's service config from what the user wrote and what
+// other options add to it.
 package serviceconfig
 
 import (
@@ -17,17 +17,16 @@ import (
 
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
-// Options are the options of a channel that become fields of its service config.
 type Options struct {
-	ServiceConfig string // as the user wrote it, or ""
+	ServiceConfig string // what the user wrote, or ""
 	RetryMethods  []string
-	MaxTokens     float64 // of retryThrottling; 0 leaves the field out
+	MaxTokens     float64 // retryThrottling.maxTokens, or 0
 	TokenRatio    float64
 	HealthCheck   bool
 	HealthService string
 }
 
-// Make returns the service config, or "" if no option sets a field.
+// Make returns the service config, or "" if there's nothing to put in it.
 func Make(o Options) (string, error) {
 	if err := lbconfig.CheckServiceConfig(o.ServiceConfig); err != nil {
 		return "", fmt.Errorf("ServiceConfig: %w", err)
@@ -71,11 +70,11 @@ func (o Options) methodConfig() (entry any, err error) {
 	return map[string]any{"name": names, "retryPolicy": json.RawMessage(retryPolicy)}, nil
 }
 
-// optionOfField maps fields of the service config to the options that set them.
+// For errors: the option that sets a field of the service config.
 var optionOfField = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
 func mergeFields(config string, added map[string]any) (string, error) {
-	// We append to methodConfig. Every other field must not be there yet.
+	// We can append to methodConfig, but anything else must not be set twice.
 	all := make(map[string]json.RawMessage)
 	if config != "" {
 		if err := json.Unmarshal([]byte(config), &all); err != nil {
@@ -112,7 +111,8 @@ func mergeFields(config string, added map[string]any) (string, error) {
 	return string(merged), err
 }
 
-// Check validates config with a channel that never connects: gRPC exports no parser.
+// Check validates config. Since gRPC doesn't export its parser, we create a channel that never
+// connects.
 func Check(config string) error {
 	if config == "" {
 		return nil

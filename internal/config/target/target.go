@@ -1,4 +1,5 @@
-// Package target accepts the targets of channels, and says what is wrong with others.
+// Package target accepts the targets of channels. If there's something wrong with a target, the
+// error says what to write instead.
 package target
 
 import (
@@ -19,7 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// targets accepts targets, and says what is wrong with the others. We advise only what we accept:
+// targets accepts targets and explains what's wrong with the rest. We never suggest anything that
+// we wouldn't accept ourselves:
 //
 //	a:1,b:2                          accepted as failover:///a:1,b:2
 //	failover:///a:1?refresh=5s,b:2   accepted as failover:///a:1%3Frefresh=5s,b:2
@@ -27,14 +29,14 @@ import (
 //	dns:///a:1,dns:///b:1            write failover:///dns:///a:1,dns:///b:1
 type targets struct {
 	builders []options.Builder
-	read     bool // read the files that a target names
+	read     bool // also read files that a target names
 }
 
 const listPrefix = "failover:///"
 
-// Accept returns a target as a URL that gRPC accepts. One of the builders must have its scheme; a
-// list of hosts is a failover target. If read is true, Accept also reads the files that the target
-// names.
+// Accept returns a target as a URL that gRPC accepts. A list of hosts becomes a failover target,
+// and for any other target, there must be a builder with its scheme. If read is true, Accept also
+// reads files that the target names.
 func Accept(builders []options.Builder, target string, read bool) (string, error) {
 	return targets{builders, read}.accept(target)
 }
@@ -83,10 +85,10 @@ func (t targets) check(target string, read bool) error {
 }
 
 func literally(target string) string {
-	// The path of the result has exactly the characters in target: gRPC's CanonicalTarget prints
-	// paths without escapes and leaves out the query. So a question mark in a list belongs to an
-	// entry. In other targets it begins a query: we must not take a mistaken parameter for a part
-	// of a name.
+	// gRPC's CanonicalTarget prints paths unescaped and drops the query, so we put everything in
+	// the path to get back the exact same characters. In a list, a question mark belongs to an
+	// entry. Everywhere else it starts a query and has to stay one, or we'd mistake a misspelled
+	// parameter for a part of the name.
 	scheme, rest, _ := strings.Cut(target, ":")
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
@@ -133,7 +135,8 @@ func (t targets) forms() string {
 
 func shown(target string) string { return printable.Quote(printable.HideText(target)) }
 
-// advice is "" if the user could not copy it, or if we would not accept it.
+// advice returns "" if we wouldn't accept the target either, or if the user couldn't copy and paste
+// it.
 func (t targets) advice(target string) string {
 	const maxLength = 200
 	text := printable.HideText(target)
@@ -190,7 +193,7 @@ func problemOf(list string) string {
 		}
 		return "has the entry " + shown(entry) + ", which is not host:port"
 	}
-	return "" // accept takes lists without a mistake
+	return "" // not reached, accept takes lists without mistakes
 }
 
 func withPort(entry string) string {

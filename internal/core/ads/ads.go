@@ -1,11 +1,12 @@
-// Package ads is the state machine of an xDS client in the state-of-the-world variant. It decides what
-// we request, which responses we accept, and what we keep while the stream is down, for one type of
-// resource on one stream at a time. A resource that is missing from a response stays in use: the
-// protocol requires this for endpoints, and gRFC A53 allows it for clusters.
+// Package ads implements the client side of the xDS transport protocol (state of the world) for one
+// type of resource on one stream. It decides what to request, which responses to accept, and what
+// to keep using while the stream is down. A resource that's missing from a response stays in use.
+// The protocol demands that for endpoints, and gRFC A53 allows it for clusters.
 //
-// The package has no goroutines, locks or clock. Each event is a method that returns the actions to
-// execute. It is not safe for concurrent use. The rules are those of the xDS transport protocol and
-// of gRFCs A27 (ACK and NACK), A57 (errors of streams) and A71 (fallback).
+// This is a pure state machine: every event is a method that returns the actions to execute, and
+// there are no goroutines, locks or clocks in here. It is not safe for concurrent use. Besides the
+// protocol's own rules, it follows gRFCs A27 (ACK and NACK), A57 (stream errors) and A71
+// (fallback).
 package ads
 
 import (
@@ -21,78 +22,76 @@ const (
 	streamAnswered
 )
 
-// Subscriptions is the set of subscribed resources and their state.
 type Subscriptions struct {
 	phase            phase
 	anyResponse      bool
-	version          string // version of the last acknowledged response, also after the end of its stream
+	version          string // last one we acknowledged; kept when the stream ends
 	rejectedVersion  *string
 	nonce            string
 	responseCount    uint64
 	subscribed       map[string]*subscription
 	timerCount       uint64
 	allResponseCount uint64
-	failure          error // why the last stream ended without a response, or nil
+	failure          error // why the last stream ended; nil if it had a response
 }
 
 type subscription struct {
-	watchers        int       // if 0, the resource stays subscribed until the stream ends (see Unwatch)
-	good            *Resource // the last good version, without Parsed, or nil
+	watchers        int       // at 0, we still don't unsubscribe until the stream ends (see Unwatch)
+	good            *Resource // nil until we have a good version; Parsed is dropped
 	err             error
 	timer           Timer
-	responsesBefore uint64 // allResponseCount when the timer was started: has the server responded since?
+	responsesBefore uint64 // allResponseCount when the timer started, to tell whether the server has responded since
 }
 
-// New returns an empty set of subscriptions.
 func New() *Subscriptions {
 	return &Subscriptions{subscribed: make(map[string]*subscription)}
 }
 
-// Actions lists what to do after an event, in the order of the fields.
+// Actions is what the caller must do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer // call Expired when one of them fires
+	Start   []Timer
 	Deliver []Resource
 	Fail    []Failure // resources without a good version
-	Kept    []Failure // resources with a good version whose update was rejected
-	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil
-	Later   bool      // Send may wait: the server repeats a version that we have rejected
-	Renew   bool      // end the stream and open another one, which is no failure
+	Kept    []Failure // resources whose update we rejected, but which still have a good version
+	Send    *Request  // may be nil; replaces any request that hasn't been sent yet (see Replacing)
+	Later   bool      // Send can wait, since the server is only repeating a version we've rejected
+	Renew   bool      // end the stream and open a new one; this doesn't count as a failure
 }
 
-// Timer limits the wait for a resource. ID tells it from earlier timers of the same resource. Short
-// is for a resource that was missing before, and may arrive soon.
+// Timer limits how long we wait for a resource. The ID distinguishes it from earlier timers for the
+// same resource. A Short timer is used when the resource was missing before but might show up soon.
 type Timer struct {
 	Name  string
 	ID    uint64
 	Short bool
 }
 
-// Resource is a resource in a response, or one to deliver. Err is why it is invalid, or nil. Name
-// is "" if it cannot be decoded.
+// Resource is a resource that we received or that we deliver to watchers. Err is set if it's
+// invalid, and Name is empty if we couldn't even decode it.
 type Resource struct {
 	Name    string
 	Body    []byte
-	Version string // the version of the response that contained the resource; set by Received
-	Parsed  any    // passed on if Received delivers the resource, but not kept for later watchers
+	Version string // version of the response it came in; set by Received
+	Parsed  any    // handed over with the first delivery, but not kept for later watchers
 	Err     error
 }
 
-// Failure is why a resource is not available: ErrMissing if the server does not have it, ErrSilent
-// if the server has sent no response at all. After any other error, it may still arrive.
+// Failure says that a resource isn't available. Err is ErrMissing if the server doesn't have it, or
+// ErrSilent if the server hasn't responded at all. With any other error, the resource may still
+// arrive.
 type Failure struct {
 	Name string
 	Err  error
 }
 
-// Rejected marks the error of a rejected resource.
 type Rejected struct{ error }
 
 func (r Rejected) Unwrap() error { return r.error }
 
-// Request is a discovery request, an ACK or a NACK. Names lists all resources, sorted. Version is
-// the version of the last good response, or empty before the first response on the stream. Reject
-// is the reason for a NACK.
+// Request is a discovery request, an ACK or a NACK. Names is the complete, sorted list of
+// resources. Version is that of the last good response, and empty until we've had a response on
+// this stream. If Reject is set, this is a NACK and Reject gives the reason.
 type Request struct {
 	Names   []string
 	Version string
@@ -102,8 +101,9 @@ type Request struct {
 	responseCount uint64
 }
 
-// Replacing returns what to send instead of r and unsent, an earlier request that is still in the
-// queue, or nil. A NACK stays one if both acknowledge the same response.
+// Replacing merges r with an earlier request that's still in the queue (or nil), and returns what
+// to send instead of the two. If both answer the same response and the earlier one was a NACK, the
+// result must be a NACK too.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.responseCount != r.responseCount {
 		return r
@@ -113,15 +113,14 @@ func (r *Request) Replacing(unsent *Request) *Request {
 	return &merged
 }
 
-// Names returns the names of all subscribed resources, sorted.
 func (s *Subscriptions) Names() []string {
 	return slices.Sorted(maps.Keys(s.subscribed))
 }
 
 func (s *Subscriptions) request() *Request {
-	// The protocol wants the last version in the first request of a stream, too. We leave it out:
-	// with it, some servers do not respond before a resource changes, and seem to hang; others take
-	// it that we have everything, and send nothing new.
+	// The protocol says that the first request on a new stream should carry the last version. We
+	// don't do that: given a version, some servers won't respond until a resource changes, so they
+	// look as if they hang, and others assume that we have everything and only send what's new.
 	r := &Request{Names: s.Names(), Nonce: s.nonce, responseCount: s.responseCount}
 	if s.phase == streamAnswered {
 		r.Version = s.version

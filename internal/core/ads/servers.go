@@ -1,7 +1,8 @@
 package ads
 
-// Servers decides to which management servers a target subscribes, and whose resources it uses (gRFC
-// A71). They are in order of preference, and all resources in use come from one of them:
+// Servers decides which management servers a target subscribes to, and whose resources it uses
+// (gRFC A71). The servers are listed in order of preference. We never mix them: all resources in
+// use come from the same server.
 //
 //	server 0              server 1   subscribed to  used
 //	Waiting                          0              none
@@ -10,10 +11,11 @@ package ads
 //	Waiting               HasAll     0, 1           1
 //	HasAll                           0              0
 //
-// In the fourth row, gRFC A71 returns to server 0 with its first resource. We wait until no resource is
-// missing and at least one is good: an incomplete server must not replace a working one.
+// Note the fourth row. gRFC A71 would go back to server 0 as soon as it sends its first resource.
+// We wait until it has sent all of them and at least one is good, because we don't want an
+// incomplete server to replace a working one.
 type Servers struct {
-	reachabilityOnly bool // as in gRFC A95, an unreachable server is enough to subscribe to the next one
+	reachabilityOnly bool // as in gRFC A95: move on to the next server as soon as one is unreachable
 
 	states     []serverState
 	askedCount int
@@ -25,30 +27,26 @@ type serverState struct {
 	sent        Completeness
 }
 
-// Completeness describes which of the target's resources a server has sent.
 type Completeness int
 
 const (
-	// Waiting means that at least one resource has not arrived yet.
+	// Waiting means that we're still missing at least one resource.
 	Waiting Completeness = iota
-	// HasNone means that the server has none of the resources.
 	HasNone
-	// HasAll means that no resource is outstanding, and at least one resource is good.
+	// HasAll means that nothing is outstanding and at least one resource is good.
 	HasAll
 )
 
-// NewServers returns the state for count servers. The client subscribes only to the first one.
+// NewServers returns the state for count servers, with only the first one subscribed.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), askedCount: 1, used: -1}
 }
 
-// SubscribedCount returns the number of servers to subscribe to, counted from the first.
+// SubscribedCount returns how many servers we should be subscribed to, starting with the first.
 func (s *Servers) SubscribedCount() int { return s.askedCount }
 
-// Used returns the index of the server whose resources are used, or -1.
 func (s *Servers) Used() int { return s.used }
 
-// Reachable is called when a server has become reachable or unreachable.
 func (s *Servers) Reachable(server int, reachable bool) {
 	if server < s.askedCount {
 		s.states[server].unreachable = !reachable
@@ -56,7 +54,7 @@ func (s *Servers) Reachable(server int, reachable bool) {
 	}
 }
 
-// Sent is called when a server has sent resources, or when it is known not to have a resource.
+// Sent is called when a server sends resources, or when we find out that it doesn't have one.
 func (s *Servers) Sent(server int, has Completeness) {
 	if server < s.askedCount {
 		s.states[server].sent = has

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Opened is called after a stream has opened. It requests all resources.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.anyResponse, s.nonce, s.rejectedVersion = streamOpen, false, "", nil
@@ -23,13 +22,13 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Closed is called when the stream has ended. Watched resources stay in use. We drop the others,
-// which the server no longer updates.
+// Closed is called when the stream has ended. Resources with watchers stay in use. We drop the rest
+// because nobody will send us updates for them anymore.
 //
-// err is why a stream has ended without a response, and nil if we have renewed it ourselves. After
-// a response, an end is no failure: servers end streams to rebalance their clients (gRFC A57). The
-// timers go on. If they started again, a server that ends each stream early could delay them
-// forever.
+// err says why the stream ended without a response. It's nil if we renewed the stream ourselves.
+// Once there was a response, the end of a stream isn't a failure, since servers end streams to
+// rebalance their clients (gRFC A57). We don't restart the timers in that case: a server that keeps
+// ending streams early could otherwise delay them forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != streamAnswered && err != nil
@@ -51,8 +50,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// OtherResponse is called when a response with another type of resource arrives. The stream works,
-// so what failed only with the last stream is pending again.
+// OtherResponse is called when a response for some other type of resource arrives. It proves that
+// the stream works, so resources that only failed because the last stream did are pending again.
 func (s *Subscriptions) OtherResponse() {
 	s.anyResponse = true
 	s.allResponseCount++
@@ -68,13 +67,13 @@ func (s *Subscriptions) OtherResponse() {
 }
 
 // RestartTimers restarts the timers that expired before the server responded on this stream. If
-// they expire again, their resources are reported as missing.
+// they expire a second time, we report their resources as missing.
 func (s *Subscriptions) RestartTimers() Actions {
 	return s.restartTimers(false)
 }
 
-// ServerResponds is called when a server responds after it was reported as silent. It restarts the
-// timers that expired with ErrSilent. The caller must call it before OtherResponse and Received.
+// ServerResponds is called when a server that we had reported as silent sends a response. It
+// restarts the timers that expired with ErrSilent. Call it before OtherResponse and Received.
 func (s *Subscriptions) ServerResponds() Actions {
 	return s.restartTimers(true)
 }
@@ -82,7 +81,7 @@ func (s *Subscriptions) ServerResponds() Actions {
 func (s *Subscriptions) restartTimers(onlySilent bool) Actions {
 	var a Actions
 	if s.phase == streamDown {
-		return a // the timers start when a stream opens
+		return a // they'll start when the next stream opens
 	}
 	for _, name := range s.Names() {
 		w := s.subscribed[name]
@@ -102,14 +101,15 @@ func (s *Subscriptions) restartTimers(onlySilent bool) Actions {
 
 var errDuplicate = errors.New("the response contains it more than once")
 
-// Received is called when a response has arrived. Deliver has the good resources that have changed,
-// even if others are invalid. Send is the ACK or NACK. We ignore resources without a subscription,
-// and reject those of the same name. What we requested and did not get stays pending: a response
-// need not be complete.
+// Received handles a response. Deliver contains the good resources that have changed, even if
+// others in the same response are invalid, and Send is the ACK or NACK. We ignore resources that we
+// didn't subscribe to. If two resources have the same name, we reject both. A response need not be
+// complete, so anything we asked for and didn't get is still pending.
 //
-// Some servers repeat a response after a NACK, and if we replied at once, both sides would be busy
-// forever. For a version that we have rejected before, Later is set: the NACK may wait, but must
-// be sent, as many servers send nothing more without it.
+// Some servers send the same response again as soon as they get a NACK. If we also replied at once,
+// we'd keep each other busy forever, so Later is set if we've already rejected this version. We
+// still have to send that NACK at some point, because many servers won't send anything else until
+// they get it.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var rejections reasons
@@ -125,7 +125,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 		switch {
 		case r.Err != nil && r.Name == "":
 			rejections.add(fmt.Sprintf("resource %d", i), r.Err)
-		case w == nil || occurrences[r.Name] == 0: // no subscription, or a duplicate that was already rejected
+		case w == nil || occurrences[r.Name] == 0: // not subscribed, or a duplicate we've already rejected
 		case occurrences[r.Name] > 1:
 			occurrences[r.Name] = 0
 			s.rejectResource(&a, &rejections, r.Name, errDuplicate)
@@ -172,7 +172,7 @@ func (w *subscription) accept(a *Actions, r Resource) {
 	w.good, w.err = &r, nil
 }
 
-// A NACK lists maxReasons invalid resources, each with maxReason bytes.
+// Limits for the text of a NACK: at most maxReasons resources, and maxReason bytes for each.
 const (
 	maxReasons = 20
 	maxReason  = 500

@@ -2,17 +2,17 @@ package ads
 
 import "errors"
 
-// Without a watcher, so many resources may stay subscribed.
+// We keep this many resources that nobody watches. Beyond that, we renew the stream.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of a resource. Deliver or Fail then have what is known of it, for the new
-// watcher alone.
+// Watch adds a watcher for a resource. If we already know something about the resource, it's in
+// Deliver or Fail, and it concerns only the new watcher.
 //
-// With mayArrive, a resource that was missing when its last watcher left may arrive soon: a short
-// timer delays its failure.
+// With mayArrive, a resource that was missing when its last watcher left gets another chance: we
+// start a short timer before we report it as missing.
 func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	var a Actions
 	if w, ok := s.subscribed[name]; ok {
@@ -40,10 +40,10 @@ func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	return a
 }
 
-// Unwatch removes a watcher. A resource without watchers stays subscribed until the stream ends. If
-// we unsubscribed and subscribed again, we might never get it on the same stream: requests may be
-// merged, an outdated one may be ignored, and some servers send no resource twice. With too many
-// resources like that, we renew the stream.
+// Unwatch removes a watcher. When the last one leaves, we don't unsubscribe until the stream ends.
+// If we unsubscribed and came back later, we might never see the resource again on this stream: the
+// two requests may get merged, the server may ignore an outdated one, and some servers don't send
+// the same resource twice. If too many unwatched resources pile up, we renew the stream.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w := s.subscribed[name]
@@ -72,14 +72,14 @@ func (s *Subscriptions) exceedsLimits() bool {
 	return count > maxKept || bytes > maxKeptBytes
 }
 
-// ErrMissing means that the server did not send a resource in time, so it probably does not have
+// ErrMissing means that the server didn't send the resource in time. It most likely doesn't have
 // it.
 var ErrMissing = errors.New("the server has no such resource")
 
-// ErrSilent means that the server sent no response at all in time, so it may hang.
+// ErrSilent means that the server didn't send anything at all in time. It may be hanging.
 var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
-// Expired is called when a timer fires. It has no effect if the timer was stopped.
+// Expired is called when a timer fires. If the timer was stopped in the meantime, it does nothing.
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
 	w, ok := s.subscribed[t.Name]

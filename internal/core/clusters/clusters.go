@@ -1,13 +1,15 @@
 // Package clusters flattens a cluster into an ordered list of discovery mechanisms (gRFC A37). A
-// cluster that is not an aggregate is a single mechanism. An aggregate has the mechanisms of its
-// children, in order, recursively.
+// plain cluster becomes a single mechanism. An aggregate is replaced by the mechanisms of its
+// children, in order and recursively:
 //
 //	A has the children B and C, C has the children D, B and E   ->   B, D, E
 //
 // "If an underlying cluster appears more than once in the list of clusters, only one discovery
 // mechanism entry should be created for it, in the earliest position in the list in which it is
-// seen." One thing differs from gRFC A37, in which the whole list fails if a cluster cannot be
-// resolved: here that cluster becomes an entry with an error, and we can still use the others.
+// seen."
+//
+// We differ from gRFC A37 in one respect. There, the whole list fails if one of its clusters can't
+// be resolved. Here, that cluster becomes an entry with an error, so we can still use the others.
 package clusters
 
 import (
@@ -16,36 +18,34 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum number of clusters on the shortest path to a cluster. "The tree of
-	// aggregate clusters has a depth limit of 16."
+	// MaxDepth limits how deep clusters can be nested, measured along the shortest path. "The tree
+	// of aggregate clusters has a depth limit of 16."
 	MaxDepth = 16
-	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no limit, but
-	// each mechanism needs a priority and possibly a resolver.
+	// MaxClusters limits the number of clusters, aggregates included. gRFC A37 has no such limit,
+	// but every mechanism needs a priority and possibly a resolver of its own.
 	MaxClusters = 256
 )
 
-// Cluster describes what is known about a cluster. The cluster is an aggregate if it has Children.
+// Cluster is what we know about a cluster. If it has Children, it's an aggregate.
 type Cluster struct {
 	Children []string
-	// Err is the reason why the cluster cannot be used. If Err is set, Children is ignored.
+	// Err says why we can't use the cluster. Children is ignored in that case.
 	Err     error
-	Waiting bool // the cluster has not been received yet
+	Waiting bool
 }
 
-// Entry is one discovery mechanism of a resolved cluster.
 type Entry struct {
 	Name string
 	// Parent is the aggregate that contains the cluster, or "" for the first cluster.
 	Parent string
 	Err    error
-	// Waiting means that the cluster has not been received yet. When it is received, it may turn out
-	// to be an aggregate and be replaced by several entries.
+	// Waiting means that we haven't received the cluster yet. It may turn out to be an aggregate,
+	// in which case several entries will replace this one.
 	Waiting bool
 }
 
-// Resolve returns the discovery mechanisms of the cluster with the name first. The list has at
-// least one entry. lookup returns a cluster by its name. lookedUp contains the names that Resolve
-// has passed to lookup, in order.
+// Resolve flattens the cluster called first. The list always has at least one entry. Every name
+// that was passed to lookup is in lookedUp, in order.
 func Resolve(first string, lookup func(name string) Cluster) (list []Entry, lookedUp []string) {
 	r := resolution{found: map[string]*foundCluster{first: {depth: 1}}}
 	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
@@ -71,16 +71,15 @@ func Resolve(first string, lookup func(name string) Cluster) (list []Entry, look
 type resolution struct {
 	found  map[string]*foundCluster
 	list   []Entry
-	isFull bool // the error about more than MaxClusters clusters is in list
+	isFull bool
 }
 
 type foundCluster struct {
 	Cluster
-	depth          int // the number of clusters on the shortest path to it
+	depth          int // length of the shortest path to it
 	listed, walked bool
 }
 
-// path has the clusters from the first one to e's parent.
 func (r *resolution) visit(e Entry, path []string) {
 	c := r.found[e.Name]
 	switch {
@@ -109,7 +108,7 @@ func (r *resolution) visit(e Entry, path []string) {
 	}
 }
 
-// A path may be longer than MaxDepth. We show its end.
+// formatPath only shows the end of the path if it's longer than MaxDepth.
 func formatPath(path []string, name string) (text string) {
 	if n := len(path); n > MaxDepth {
 		path, text = path[n-MaxDepth:], "… -> "

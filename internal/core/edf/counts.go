@@ -2,10 +2,10 @@ package edf
 
 import "math"
 
-// Counts returns how often each of the first size entries was picked between two positions. picks
-// is the total number of picks between these positions. If the Left of an entry of weight w is l at
-// from and m at to, the entry was picked m - l + w·t times, where t is the time between the
-// positions. We get t from the sum, which must be picks:
+// Counts returns how often each of the first size entries was picked between two positions, given
+// the total number of picks between them. Suppose that an entry of weight w goes from a Left of l
+// to m over a time t. Then it was picked m - l + w·t times. We don't know t, but since the counts
+// must add up to picks, we can solve for it:
 //
 //	weights 3 and 1, both Left 1, after 5 picks Left 1 and 2/3
 //	    4 = 0 + 3·t,  1 = -1/3 + 1·t  for  t = (5 + 1/3) / 4

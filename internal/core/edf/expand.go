@@ -8,7 +8,8 @@ import (
 
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyEqualEncoded(s.events)) {
-		// In the common case, each event is one pick, and events with equal deadlines are in order.
+		// This is the common case: every event is exactly one pick, and equal deadlines are already
+		// in order.
 		for _, e := range s.events {
 			picks = append(picks, x.class(e))
 		}
@@ -45,7 +46,7 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 		return append(picks, c)
 	}
 	members := q.members[q.bounds[c]:q.bounds[c+1]]
-	if len(members) == 1 { // the common case: entries with large weights get most picks, and rarely share a class
+	if len(members) == 1 { // the common case, as entries with large weights get most picks and rarely share a class
 		return append(picks, members[0])
 	}
 	return append(picks, members...)
@@ -55,8 +56,9 @@ func (q *Sequence) appendEqual(picks []uint32, x extent, s *Scratch, events []ui
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	// A class has at most one event with a given encoded deadline, so the exact one is the class's
-	// first deadline that is not before the encoded one.
+	// Two events of the same class never have the same encoded deadline. So to get the exact
+	// deadline of an event, we look for the first one of its class at or after the encoded
+	// deadline.
 	exact := func(e uint64) uint64 {
 		encoded := e >> x.idBits << x.shift
 		return q.nextDeadline(x.class(e), x.begin+encoded-1) - x.begin
@@ -86,8 +88,8 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 	return picks
 }
 
-// For many offsets, a bit set makes a pick among 10,000 entries with weights from 1 to 100 twice as
-// fast.
+// sortOffsets uses a bit set if there are many offsets. That makes a pick among 10,000 entries with
+// weights from 1 to 100 twice as fast.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {

@@ -2,37 +2,37 @@ package edf
 
 import "math/bits"
 
-// Left is the time until the next pick of an entry, as a fraction of its interval 1/weight:
-// (deadline - now) · weight. It is a fixed-point number in (0, 1], in which Full is 1. A Left has
-// no unit, so it keeps its meaning if the weight or the other entries change, and we can carry a
-// position from one scheduler to the next.
+// Left is how long an entry still has to wait for its next pick, as a fraction of its interval
+// 1/weight: (deadline - now) · weight. It's a fixed-point number in (0, 1], where Full is 1. Since
+// it has no unit, it still makes sense after the weight or the other entries have changed. That's
+// how we carry a position over from one scheduler to the next.
 //
-// Several entries may have the same deadline as the last pick, and some of them may not have been
-// picked yet. To avoid a Left of 0 for these, we measure from one unit of time (2^-62 of a period;
-// see the package comment) before that deadline. The Left of an entry that has been picked then
-// exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass such values on
+// Several entries can have the same deadline as the last pick, and some of those may not have had
+// their turn yet. To keep their Left from being 0, we measure from one unit of time before that
+// deadline (2^-62 of a period; see the package comment). For entries that did have their turn, Left
+// then exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass such values on
 // unchanged.
 type Left uint64
 
-// Full is the Left of an entry that waits its whole interval, as each entry does after its pick.
+// Full is a whole interval, which is what every entry has left right after its pick.
 const Full Left = 1 << 62
 
-// RandomLeft returns a Left that is uniformly distributed over (0, 1]. random must return
-// uniformly distributed numbers in [0, n).
+// RandomLeft returns a Left that's uniformly distributed over (0, 1]. random must return uniformly
+// distributed numbers in [0, n).
 func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(Full))) + 1 }
 
-// Position is a point between two picks of the sequence. All deadlines up to now have passed, and
-// so have the deadlines at now + 1 of entries with indexes up to last.
+// Position is a point between two picks. Everything with a deadline up to now has been picked, and
+// so have the entries up to index last whose deadline is now + 1.
 type Position struct {
 	now  uint64
 	last int
-	skip uint64 // number of picks before this position; set only in the position that New returns
+	skip uint64 // number of picks before this position; only set by New
 }
 
-// A Left above Full means that the entry has already been picked for its deadline in the next unit
-// of time. Such entries must precede all others with that deadline, as in the result of Lefts.
-// After a change of the weights or of the order, this may no longer be so: then we return false,
-// and Lefts above Full count as Full.
+// startOf returns the position where picking starts. An entry whose Left is above Full has already
+// been picked for its deadline in the next unit of time. Lefts always returns such entries before
+// any others with the same deadline, but that may no longer hold once the weights or the order have
+// changed. In that case we return false, and the caller must treat every Left above Full as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
 	p = Position{last: -1}
 	waiting := false
@@ -51,10 +51,9 @@ func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
 	return p, true
 }
 
-// Skip returns the number of picks of the sequence before its start position.
 func (p Position) Skip() uint64 { return p.skip }
 
-// Lefts returns the Lefts of the first size entries at position p.
+// Lefts returns how much the first size entries have left at position p.
 func (q *Sequence) Lefts(p Position, size int) []Left {
 	lefts := make([]Left, size)
 	for i := range lefts {
@@ -72,8 +71,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the first taken picks of a stretch. The time of the position is
-// one unit before the deadline of the last of these picks.
+// After returns the position after the first taken picks of a stretch. That's one unit of time
+// before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}
@@ -90,7 +89,7 @@ func (q *Sequence) After(s Stretch, taken uint64) Position {
 		}
 	}
 	c := q.classAt(int(last))
-	// The deadline is first + (times - 1) intervals, rounded up, and now is one unit before it.
+	// The deadline is first + (occurrences - 1) intervals, rounded up. We want one unit before it.
 	hi, lo := bits.Mul64(occurrences-1, uint64(Full))
 	lo, carry := bits.Add64(lo, q.leftAt(c, s.Begin)-1, 0)
 	units, _ := bits.Div64(hi+carry, lo, uint64(q.classes[c].weight))

@@ -5,35 +5,36 @@ import (
 	"slices"
 )
 
-// Sequence computes the picks of a set of entries, stretch by stretch. It has no locks, so only one
-// goroutine may use it at a time.
+// Sequence computes the picks of a set of entries, one stretch at a time. It has no locks, so only
+// one goroutine may use it at a time.
 //
-// A class consists of the entries with the same weight and Left. Classes are numbered in the order
-// of their first members.
+// Entries with the same weight and Left form a class. Classes are numbered in the order of their
+// first members.
 type Sequence struct {
-	// deadlines are the first ones after end, one for each class. They are apart from classes for
-	// speed: a stretch reads every deadline but few other fields.
+	// deadlines holds the first deadline of each class that's after end. We don't keep them in
+	// class, because computing a stretch reads every deadline but hardly any other field.
 	deadlines []uint64
 	classes   []class
 
-	// members[bounds[c]:bounds[c+1]] are the members of class c, in order. Often each class has one
-	// member: then class numbers are entry indexes, and both slices are nil.
+	// The members of class c are members[bounds[c]:bounds[c+1]], in order. If every class has a
+	// single member, which is common, a class's number is its entry's index, and the slices are
+	// nil.
 	members []uint32
 	bounds  []uint32
 	classOf []uint32
 
 	period uint64
-	end    uint64   // the stretches computed so far contain all deadlines up to this time
-	cycle  []uint32 // picks since the beginning of the period, if the period is at most maxCycle
+	end    uint64   // all deadlines up to here have been computed
+	cycle  []uint32 // picks since the period began; only used for periods up to maxCycle
 }
 
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
-	weight uint32 // weight of the entries, divided by the greatest common divisor of all weights
+	weight uint32 // divided by the greatest common divisor of all weights
 	slack  uint32 // (rounded deadline - exact deadline) * weight; less than weight
 }
 
-// The result is in (0, Full]: at now itself, the picks of all deadlines up to now have happened.
+// leftAt never returns 0, since all picks with deadlines up to now have already happened.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
@@ -61,8 +62,8 @@ func (q *Sequence) classAt(i int) uint32 {
 	return q.classOf[i]
 }
 
-// New returns the sequence of the entries and the position where picking starts. It does not keep
-// entries.
+// New returns the sequence for entries, and the position where picking starts. It doesn't keep a
+// reference to entries.
 func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	divisor := commonDivisor(entries)
 	start, validLefts := startOf(entries, divisor)
@@ -135,10 +136,10 @@ func (e Entry) left() Left {
 	return e.Left
 }
 
-// classTable is a hash table with open addressing. With a map, a new scheduler of 10,000 entries
-// would take 1.7 to 2.5 times as long.
+// classTable is a hash table with open addressing. With a map, a scheduler of 10,000 entries takes
+// 1.7 to 2.5 times as long to create.
 type classTable struct {
-	slots []uint32 // class number + 1
+	slots []uint32 // class number + 1, as 0 is an empty slot
 	shift int
 }
 

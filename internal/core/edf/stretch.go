@@ -6,30 +6,30 @@ import (
 )
 
 const (
-	// maxCycle is the longest period, in picks, that is stored and reused.
+	// maxCycle is the longest period, in picks, that we keep for reuse.
 	maxCycle = 64 << 10
-	// Each reuse costs an allocation, so we repeat a shorter period within the stretch.
+	// Reusing a cycle costs an allocation, so we repeat shorter periods until a stretch has this
+	// many picks.
 	minCycle = 512
 	never    = ^uint64(0)
 )
 
-// FirstSize returns the number of picks to compute at first. It is small, so that creating a
-// scheduler is cheap.
+// FirstSize returns how many picks to compute first. It's small so that schedulers are cheap to
+// create.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
-// LaterSize returns the number of picks in later stretches. It is large enough that visiting each
-// class adds little to the cost of a pick, and small enough that computing a stretch does not block
-// a pick for long.
+// LaterSize returns how many picks to compute after that. We need enough of them that visiting
+// every class hardly adds to the cost of a pick, but not so many that a pick has to wait long for a
+// stretch.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
-// Stretch is a run of consecutive picks. It is never modified.
 type Stretch struct {
 	Picks  []uint32
 	Begin  uint64
-	Cyclic bool // Picks consists of whole periods and can be repeated
+	Cyclic bool // Picks is made of whole periods and can be repeated
 }
 
-// Next computes the next stretch, which has about size picks (see FirstSize and LaterSize).
+// Next computes the next stretch of roughly size picks.
 func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
@@ -56,7 +56,8 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// An empty cycle takes the slice itself. This saves a copy when the stretch is a whole period.
+// extendCycle takes the slice over if the cycle is still empty. That saves a copy when the stretch
+// is a whole period.
 func (q *Sequence) extendCycle(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks

@@ -2,45 +2,46 @@ package join
 
 import "time"
 
-// Action is an instruction to package internal/channel/join, which executes the actions of an event
-// in order. It calls sources only after the event has ended, since a source may block.
+// Action is something for package internal/channel/join to do. It executes the actions of an event
+// in order, but calls sources only after the event is over because a source may block.
 type Action struct {
 	Kind Kind
 	ID   ID
 
 	Mechanism
-	Whole ID // the mechanism whose source sent the list that contains this mechanism, or 0
+	Whole ID // if the mechanism is part of a list, the one whose source sent that list; otherwise 0
 
 	Text    string        // one line, for Warn, Say and Show
-	Kept                  // for Keep and Confirm
-	Failure bool          // for ShowRecovered: the problem was a failure
+	Kept                  // only for Keep and Confirm
+	Failure bool          // for ShowRecovered: it was a failure, not just a doubt
 	After   time.Duration // for ShowRecovered: how long the problem lasted
 }
 
 type Kind int
 
 const (
-	// Start starts a source. The caller then passes to the core what the source has reported during
-	// the start, and calls Started.
+	// Start starts a source. The caller then passes on whatever the source reported while it was
+	// starting, and calls Started at the end.
 	Start Kind = iota
-	// Stop closes a source, after its start if it is still starting.
+	// Stop closes a source. If the source is still starting, wait for that first.
 	Stop
-	// RequestResolution requests a re-resolution from a source. TellFailing tells a source that
-	// endpoints are failing.
+	// RequestResolution asks a source to resolve again. TellFailing lets it know that endpoints are
+	// failing.
 	RequestResolution
 	TellFailing
 
-	// Keep counts an answer or a list with new content, logs its notes, and stores it under the
-	// name of the mechanism in place of what was stored. We use it if a source later fails before
-	// its first answer (see Config.Kept).
+	// Keep stores an answer or a list with new content under the mechanism's name, replacing what
+	// was there. We fall back to it if a source later fails before its first answer (see
+	// Config.Kept). Keep also counts the answer and logs its notes.
 	Keep
-	// Confirm records that the stored answer was last known to be valid at the given time or, if the
-	// source knows one itself, at that. This precedes Stop: a stopped source may no longer know.
+	// Confirm records when the stored answer was last known to be valid. That's the time in the
+	// action, unless the source itself knows better. We send it before Stop, since a stopped source
+	// may have forgotten.
 	Confirm
 
-	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the
-	// channel's debug page without logging it. ShowRecovered adds a line that reports the end of a
-	// problem.
+	// Warn logs a warning about a mechanism, and Say logs at info level. Show adds a line to the
+	// channel's debug page without logging anything. ShowRecovered adds one that says a problem is
+	// over.
 	Warn
 	Say
 	Show

@@ -1,28 +1,26 @@
-// Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
-// It is a state machine without goroutines, locks, a clock or gRPC types. Each event is a method
-// that returns actions. Package internal/channel/join calls these methods, with the current time if
-// they need it, and executes the actions. After each batch of events, it calls Next to get the
-// message to the channel:
+// Package join decides what a channel gets from its discovery mechanisms, and when (gRFC A37). It's
+// a state machine without goroutines, locks, a clock or gRPC types. Each event is a method that
+// returns actions, and takes the current time if it needs it. Package internal/channel/join calls
+// these methods and executes the actions. After each batch of events, it calls Next to see what to
+// send:
 //
 //	east answered            ->  store east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
 //	west failed              ->  log a warning about west; Next: send east, west has failed
 //	east failed              ->  log a warning about east; Next: nothing, its answer stays in use
 //
-// Guarantees:
+// We guarantee the following:
 //
-//   - Nothing is sent before all sources are started and the first mechanism that has not failed
-//     has answered. Otherwise, the first calls could go to a lower priority only because a higher
-//     priority is slow. wait.go limits this wait.
-//   - An answer stays in use until another answer replaces it, even if sources fail in the
-//     meantime.
-//   - If the source of a mechanism fails or does not respond before its first answer, the mechanism
-//     uses the last good answer that is stored under its name, if there is one: from before the
-//     channel became idle, or from the source that had this name in the previous list.
-//   - The source of a mechanism may answer with a list of mechanisms. The list replaces the
-//     mechanism when a mechanism of the list has answered and the channel need not wait for the
-//     others.
-//   - After Closed, events have no effect.
+//   - We don't send anything until all sources are started and the first mechanism that hasn't failed
+//     has answered. Otherwise the first calls might go to a lower priority just because a higher one is
+//     slow. wait.go puts a limit on this wait.
+//   - An answer stays in use until there's a newer one, even if sources fail in the meantime.
+//   - If a source fails or stays silent before its first answer, we use the last good answer that's
+//     stored under the mechanism's name, if any. It's from before the channel became idle, or from the
+//     source that had this name in the previous list.
+//   - A source may answer with a list of mechanisms instead of endpoints. The list replaces the mechanism
+//     once one of its entries has answered and the channel doesn't have to wait for the rest.
+//   - After Closed, events are ignored.
 package join
 
 import (
@@ -32,95 +30,87 @@ import (
 	"time"
 )
 
-// ID identifies a mechanism within a Core. 0 means no mechanism.
 type ID int
 
-// Mechanism is one discovery mechanism of a channel. Its source finds its endpoints.
 type Mechanism struct {
-	// Name is shown to users. It is unique, and empty only if the channel has a single mechanism.
+	// Name is shown to users. It's unique, and can only be empty if there is just one mechanism.
 	Name string
-	// Source identifies the source. It must be comparable. If a mechanism of a new list has the same
-	// name and the same source as a mechanism of the previous list, they are one mechanism. A nil
-	// Source is equal to no other.
+	// Source identifies the source, and must be comparable. If an entry of a new list has the same
+	// name and source as one of the previous list, we treat them as the same mechanism and keep its
+	// state. A nil Source never equals another.
 	Source           any
 	OutlierDetection string
 	Given            any
 }
 
-// Answer is what we need to know of a mechanism's answer.
 type Answer struct {
-	// Content contains the endpoints. Two answers are the same if their contents are equal. nil
-	// means no answer.
+	// Content holds the endpoints. We compare it to find out if an answer is new. nil means no
+	// answer.
 	Content any
-	// Why says why no call can succeed with this answer. It is "" if calls can.
+	// Why is the reason that no call can succeed with this answer, or "" if calls can.
 	Why string
-	// Version is the source's version of the answer. Names contains the DNS lookups from which the
-	// answer was made. Both may change although Content does not.
+	// Version is what the source calls this version of its answer. Names lists the DNS lookups that
+	// went into it. Either can change while Content stays the same.
 	Version string
 	Names   any
 }
 
-// Kept is the stored answer or list of a mechanism.
 type Kept struct {
-	Answer Answer
-	List   []Mechanism
-	// Confirmed is the time at which the answer or list was last known to be valid.
+	Answer    Answer
+	List      []Mechanism
 	Confirmed time.Time
 }
 
-// Hears describes which notifications a source accepts: requests for re-resolution (ResolveNow),
-// and reports of failing endpoints (Failures).
+// Hears says which notifications a source wants: LookAgain for requests to resolve again
+// (ResolveNow), and Failures for reports of failing endpoints.
 type Hears struct {
 	LookAgain bool
 	Failures  bool
 }
 
-// Config is the configuration of a Core.
 type Config struct {
 	Patience time.Duration
-	// Kept returns the stored answer or list of a mechanism, and whether one is stored. For a
-	// mechanism that is in a list, it must not return a list.
+	// Kept looks up the stored answer or list of a mechanism. For a mechanism that's part of a
+	// list, it must not return another list.
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase is that of a mechanism until it has an answer.
 type Phase int
 
 const (
 	Outstanding Phase = iota
 	Failed
-	Answered // an answer or a list is in use; it may be stored, or come from another source
+	Answered // we use an answer or a list, possibly a stored one or one from another source
 )
 
 func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
 
-// Trouble is a problem of a source: a failure or a doubt (see Core.Doubted).
 type Trouble struct {
 	Text  string
 	Since time.Time
-	// Confirmed is the time at which the answer in use was last known to be valid. It is zero if no
-	// answer is in use, or if the answer is still valid.
+	// Confirmed is when we last knew the answer in use to be valid. It's zero if there's no such
+	// answer, or if it's still valid now.
 	Confirmed time.Time
 }
 
 type mechanism struct {
 	Status
-	parent *mechanism // the mechanism whose source sent the list that contains this one, or nil
-	stored bool       // the answer or the list was stored, and the source has not answered since
+	parent *mechanism // the mechanism whose list this one is in, or nil
+	stored bool       // we use what was stored, as the source hasn't answered since
 
-	list     []*mechanism // the list in use instead of this mechanism, or nil
-	nextList []*mechanism // the list that waits until it can replace list, or nil
+	list     []*mechanism // in use instead of this mechanism, or nil
+	nextList []*mechanism // will replace list when it's ready, or nil
 
 	waits           waits
-	hush            time.Duration // Hush or HushOfMechanism
-	refusalReported bool          // the source was notified that the channel refused its answer
+	hush            time.Duration
+	refusalReported bool // the source knows that the channel refused its answer
 }
 
-// Core is the state of a channel's mechanisms. Its methods are events that return the actions to
-// execute, in order, except Next, Wake and Statuses, which are queries. Events of a removed mechanism
-// have no effect.
+// Core holds the state of a channel's mechanisms. Its methods are events and return actions to
+// execute in order, except for the queries Next, Wake and Statuses. Events for a mechanism that has
+// been removed are ignored.
 type Core struct {
 	config  Config
 	list    []*mechanism
@@ -129,18 +119,18 @@ type Core struct {
 	actions []Action
 	now     time.Time
 
-	startingCount int       // number of sources that are being started
-	firstWait     time.Time // end of the wait of a channel without endpoints for the first mechanism that has not failed
+	startingCount int
+	firstWait     time.Time // if we have no endpoints, we wait until then for the first mechanism that hasn't failed
 	lastTick      time.Time
-	hasSent       bool // an update was sent
-	changed       bool // Next may have a new message
-	lastRefused   bool // the channel refused the last update although its endpoints looked usable
+	hasSent       bool
+	changed       bool // there may be something for Next to send
+	lastRefused   bool // the channel refused our last update although the endpoints looked fine
 	lastAwait     Message
 	closed        bool
 }
 
-// New returns a core for the mechanisms in list, which are in priority order, and its first
-// actions. The list must not be empty.
+// New returns a core and its first actions. The mechanisms in list are in order of priority, and
+// there must be at least one.
 func New(now time.Time, config Config, list []Mechanism) (*Core, []Action) {
 	c := &Core{config: config, byID: make(map[ID]*mechanism), now: now}
 	if len(list) > 1 {
@@ -170,16 +160,15 @@ func (c *Core) startSource(m *mechanism) {
 	c.addAction(a)
 }
 
-// The result is nil if the event must be ignored: the mechanism was removed, or the channel is
-// closed.
+// beginEvent returns nil if the caller should ignore the event because the mechanism is gone or the
+// channel is closed.
 func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 	c.now = now
 	return c.byID[id]
 }
 
-// Started is called after a source was started, or could not be started, which is also a failure.
-// What the source reported during the start is passed to the core before Started is called, but the
-// channel receives it only afterwards.
+// Started is called once a source has started or failed to start. What it reported in the meantime
+// has already been passed in, but we don't send any of it to the channel until now.
 func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	c.startingCount--
 	m := c.beginEvent(now, id)
@@ -198,7 +187,6 @@ func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	return c.takeActions()
 }
 
-// Answered is called when a source has sent an answer.
 func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	m := c.beginEvent(now, id)
 	if m == nil {
@@ -216,8 +204,9 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// A repetition changes nothing for the channel: m uses the same answer, the channel has accepted
-// it, and the source has not made calls fail since.
+// isRepetition returns true if an answer doesn't change anything for the channel. That's the case
+// if m already uses the same answer, the channel has accepted it, and the source hasn't made calls
+// fail since.
 func (c *Core) isRepetition(m *mechanism, a Answer) bool {
 	return m.Phase == Answered && !c.lastRefused && !m.hasList() &&
 		m.Answer.Content == a.Content && !m.makesCallsFail()
@@ -232,7 +221,7 @@ func (c *Core) setAnswer(m *mechanism, a Answer) {
 	c.markChanged(m)
 }
 
-// Failed is called when a source has failed: it has no answer, or cannot confirm its last one.
+// Failed is called when a source either has no answer, or can't confirm the last one.
 func (c *Core) Failed(now time.Time, id ID, reason string) []Action {
 	if m := c.beginEvent(now, id); m != nil {
 		c.fail(m, reason)
@@ -259,7 +248,6 @@ func (c *Core) fail(m *mechanism, reason string) {
 	c.useReadyLists()
 }
 
-// A source that fails before its first answer leaves us what is stored, if anything is.
 func (c *Core) useStored(m *mechanism, reason string) bool {
 	k, isStored := c.config.Kept(m.ID)
 	if !isStored {
@@ -279,7 +267,6 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 	return true
 }
 
-// Confirmed is called when a source reports that its last answer is still valid.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.beginEvent(now, id)
 	if m == nil || m.Phase != Answered || m.stored {
@@ -294,18 +281,18 @@ func (c *Core) confirm(m *mechanism) {
 	c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.now}})
 }
 
-// We do this before the source fails, stops or is replaced. It would have told us of a change, so
-// the answer was valid until now, unless the source is in doubt.
+// keepConfirmed is called before a source fails, stops or is replaced. Unless the source was in
+// doubt, the answer was valid until now, because we would have heard of any change.
 func (c *Core) keepConfirmed(m *mechanism) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
 		c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.validUntil(m)}})
 	}
 }
 
-// Doubted is called when a source no longer knows whether its last answer is valid, for example
-// after it has lost its connection to the server. reason is empty when it knows again. confirmed is
-// the time at which the answer was last known to be valid, or zero if Confirmed is called for this
-// source instead. Unlike a failure, a doubt does not affect calls.
+// Doubted is called when a source can't tell anymore whether its last answer is still valid, e.g.
+// because it lost the connection to its server. An empty reason means that the doubt is over.
+// confirmed is when the answer was last known to be valid, or zero if this source calls Confirmed
+// for that. Unlike a failure, a doubt doesn't affect calls.
 func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time) []Action {
 	m := c.beginEvent(now, id)
 	switch {
@@ -326,18 +313,18 @@ func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time)
 	return c.takeActions()
 }
 
-// Rejected is called when a source has rejected an invalid update from its server. The last answer
-// of the source remains valid.
+// Rejected is called when a source has rejected an invalid update from its server. Its last answer
+// remains valid.
 func (c *Core) Rejected(now time.Time, id ID, reason string) {
 	if m := c.beginEvent(now, id); m != nil {
 		m.recordError(reason, now)
 	}
 }
 
-// ResolveNow is called when the channel requests a re-resolution without naming a mechanism. With
-// several mechanisms, we ignore it: a failing endpoint of one (for example from a management
-// server) would continually cause DNS lookups of another. gRFC A37 has ignore_reresolution_requests
-// for the same reason.
+// ResolveNow is called when the channel wants a re-resolution but doesn't say from which mechanism.
+// If there are several, we ignore it. Otherwise a failing endpoint of one mechanism, e.g. one that
+// came from a management server, would keep causing DNS lookups for another. gRFC A37 has
+// ignore_reresolution_requests for the same reason.
 func (c *Core) ResolveNow() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].ID, false)
@@ -345,9 +332,8 @@ func (c *Core) ResolveNow() []Action {
 	return nil
 }
 
-// EndpointsFail is called when endpoints of a mechanism fail. It requests a re-resolution from the
-// mechanism's source unless ignored is set. It also reports the failure to the source, if the
-// source accepts such reports.
+// EndpointsFail is called when endpoints of a mechanism fail. We ask its source for a re-resolution
+// unless ignored is set. If the source wants to hear about failures, we tell it either way.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil {
 		if !ignored {
@@ -386,7 +372,6 @@ func (c *Core) stopSource(m *mechanism) {
 	delete(c.byID, m.ID)
 }
 
-// A list takes the place of the mechanism that it has replaced.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -399,7 +384,8 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// These include mechanisms that a list has replaced, and those in lists that are not in use yet.
+// allMechanisms, unlike inUse, includes mechanisms that were replaced by a list, and entries of
+// lists that we don't use yet.
 func (c *Core) allMechanisms() []*mechanism {
 	return slices.SortedFunc(maps.Values(c.byID), func(a, b *mechanism) int { return int(a.ID - b.ID) })
 }

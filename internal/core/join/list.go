@@ -7,12 +7,12 @@ import (
 
 const errNestedList = "it sends a list although it is in a list: want its entries in the list that it is in"
 
-// Replaced is called when a source has answered with a list of mechanisms. The list must not be
-// empty, and its names must be distinct. It replaces the source's previous answer or list. If an
-// entry has the name and the source of a mechanism in the previous list, that mechanism continues.
-// If only the name is the same, the last good answer of that mechanism is stored for the new source
-// (see Config.Kept). If the mechanism id is itself in a list, the new list counts as a failure of
-// its source.
+// Replaced is called when a source answers with a list of mechanisms, which replaces the previous
+// answer or list of that source. There must be at least one entry, and names must be distinct. An
+// entry with the same name and source as before is still the same mechanism. If only the name is
+// the same, the new source can fall back to the last good answer under that name (see Config.Kept).
+// Lists can't be nested: if the mechanism id is itself part of a list, we count this as a failure
+// of its source.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.beginEvent(now, id)
 	switch {
@@ -29,18 +29,17 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.takeActions()
 }
 
-// We use the list at once unless it must wait (see waits.list).
 func (c *Core) setList(m *mechanism, list []Mechanism) {
 	m.endAnswerWaits()
 	before := m.listed()
 	if c.buildNextList(m, list) && c.isOver(m.waits.list) {
-		m.waits.list = time.Time{} // the list may wait again, because it has a new source
+		m.waits.list = time.Time{}
 	}
 	switch {
 	case slices.Equal(m.nextList, m.list):
 		m.nextList, m.waits.list = nil, time.Time{}
 	case m.list == nil && m.Phase != Answered:
-		m.list = []*mechanism{} // use the list immediately, because m has no answer to use in the meantime
+		m.list = []*mechanism{} // m has no answer that we could use in the meantime, so use the list immediately
 	}
 	m.Phase = Answered
 	c.removeUnlisted(m, before)

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Message is an update, an error or a notice for the channel.
 type Message struct {
 	Kind MessageKind
-	Text string // for Report: the reason why there is no endpoint; for Await: what calls wait for
+	Text string // for Report: why there are no endpoints; for Await: what calls are waiting for
 	Name string
 }
 
@@ -18,14 +17,14 @@ type MessageKind int
 
 const (
 	Nothing MessageKind = iota
-	Await               // calls wait for a source, and nothing has been sent yet
-	Report              // no mechanism has answered, and at least one has failed: calls fail
-	Send                // an update with the mechanisms in use (see Status.IsInUse); at least one has answered
+	Await               // calls are waiting for a source, and nothing has been sent yet
+	Report              // no mechanism has answered and at least one has failed
+	Send                // an update with the mechanisms in use (see Status.IsInUse), of which at least one has answered
 )
 
-// Next returns the next message for the channel. After each batch of events, call Next until it
-// returns a message of kind Nothing, and Delivered after each other message. We wait for the end of
-// the batch so that simultaneous events result in one message.
+// Next returns what to send to the channel next. Call it after each batch of events until it
+// returns Nothing, and call Delivered for every other message. We leave this until the end of the
+// batch so that simultaneous events cause only one message.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.startingCount > 0 {
 		return Message{}
@@ -35,7 +34,7 @@ func (c *Core) Next() Message {
 	first := slices.IndexFunc(list, func(m *mechanism) bool { return m.Phase != Failed })
 	waits := first >= 0 && list[first].Phase == Outstanding && !c.isOver(c.firstWait)
 	switch {
-	case c.hasSent || !waits && hasPhase(list, Answered): // answers stay in use, even if all sources have failed
+	case c.hasSent || !waits && hasPhase(list, Answered):
 		c.hasSent = true
 		return Message{Kind: Send}
 	case !waits && hasPhase(list, Failed):
@@ -45,7 +44,7 @@ func (c *Core) Next() Message {
 		}
 		return Message{Kind: Report, Text: noAnswerText(list)}
 	}
-	// A call whose deadline expires during this wait shows the text in its error.
+	// If a call's deadline expires while we wait, its error will show this text.
 	overdue := slices.IndexFunc(list, func(m *mechanism) bool { return m.Phase == Outstanding && c.isOver(m.waits.calls) })
 	if overdue < 0 {
 		return Message{}
@@ -70,13 +69,12 @@ func noAnswerText(list []*mechanism) string {
 	return "no entry has an address: " + strings.Join(causes, "; ")
 }
 
-// Delivered is called after each message. If the channel has not accepted it, we request a
-// re-resolution from each source whose answer was in the update, except notified, which knows of
-// the refusal in another way. No source gets a second request before the channel has accepted an
-// update.
+// Delivered is called after each message. If the channel refused the update, we ask every source
+// with an answer in the update to resolve again, except for notified, which already knows. We won't
+// ask a source a second time until the channel has accepted an update.
 //
-// The result refused means that the channel refused endpoints that looked usable. It is false if
-// the update contained a mechanism without usable addresses, which explains the refusal.
+// refused is true if the channel refused endpoints that looked usable to us. If any mechanism in
+// the update had no usable addresses, that already explains the refusal, so refused is false.
 func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	explained := slices.ContainsFunc(list, func(m *mechanism) bool { return m.Phase == Failed || m.Answer.Why != "" })
@@ -88,7 +86,7 @@ func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Ac
 	}
 	for _, m := range list {
 		if m.Phase != Answered {
-			continue // the refused update contained no answer of this mechanism
+			continue // it didn't have an answer in the refused update
 		}
 		if m.ID != notified && !m.refusalReported {
 			c.requestResolution(m)

@@ -7,8 +7,8 @@ const (
 	staysInUse = "; the previous endpoints stay in use"
 )
 
-// We log a failure with its consequence, but only if its text differs from that of the last one. In
-// this case, the result is true.
+// recordFailure logs a failure and its consequence, unless it's the same text again. It returns
+// true if it has logged anything.
 func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 	m.recordError(text, c.now)
 	if m.Failure.Text == text {
@@ -20,7 +20,7 @@ func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 			m.Failure.Confirmed = c.validUntil(m)
 		}
 		if m.LookAgain {
-			m.Failure.Confirmed = m.Answered // the source was polled then
+			m.Failure.Confirmed = m.Answered // we last polled the source then
 		}
 	}
 	m.Failure.Text = text
@@ -35,10 +35,11 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// Calls fail if the last answer has no usable endpoint and the source cannot give a better one.
+// makesCallsFail returns true if the last answer has no usable endpoint and the source can't give
+// us a better one.
 func (m *mechanism) makesCallsFail() bool { return m.Answer.Why != "" && m.Failure.Text != "" }
 
-// This ends a failure. It also ends a doubt, unless the source itself ends its doubts (see
+// confirmAnswer ends a failure. It also ends a doubt, unless the source does that itself (see
 // Doubted).
 func (c *Core) confirmAnswer(m *mechanism) {
 	if m.makesCallsFail() {
@@ -60,7 +61,8 @@ func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 
 func (m *mechanism) recordError(text string, now time.Time) { m.LastError, m.FailedAt = text, now }
 
-// A source reports changes, so its answer is valid now unless the source is in doubt.
+// validUntil returns when m's answer was last known to be valid. Sources report changes, so that's
+// now, unless the source is in doubt.
 func (c *Core) validUntil(m *mechanism) time.Time {
 	switch {
 	case !m.Doubt.Confirmed.IsZero():
@@ -71,26 +73,26 @@ func (c *Core) validUntil(m *mechanism) time.Time {
 	return c.now
 }
 
-// Status is the state of a mechanism that its users see.
 type Status struct {
 	ID ID
 	Mechanism
 	Hears
 	Phase     Phase
-	Listed    bool      // a list is in use instead of the mechanism
-	Trying    string    // what the source waits for before its first answer
-	Answer    Answer    // empty before the first answer and while a list is in use
-	Answered  time.Time // when the source last confirmed an answer
-	Failure   Trouble   // the failure of the source since its last answer; set in the phase Failed
-	Doubt     Trouble   // the reason why the source cannot confirm its answer at present
+	Listed    bool
+	Trying    string // only before the first answer
+	Answer    Answer // empty before the first answer and while a list is in use
+	Answered  time.Time
+	Failure   Trouble // the current failure; always set in phase Failed
+	Doubt     Trouble
 	LastError string
 	FailedAt  time.Time
 }
 
-// IsInUse is true if the mechanism has answered or failed, and no list is in use instead.
+// IsInUse is true if the mechanism has answered or failed and hasn't been replaced by a list.
 func (s *Status) IsInUse() bool { return !s.Listed && s.Phase != Outstanding }
 
-// Trouble returns the present problem. A failure matters more than a doubt.
+// Trouble returns the current problem, if any. If there's a failure as well as a doubt, the failure
+// wins.
 func (s *Status) Trouble() Trouble {
 	if s.Failure.Text != "" {
 		return s.Failure
@@ -98,8 +100,8 @@ func (s *Status) Trouble() Trouble {
 	return s.Doubt
 }
 
-// Explained returns the text of errors of calls. noUsable is the reason why no call can succeed. If
-// the source has failed, the text begins with this failure.
+// Explained returns the text for the errors of calls, given noUsable, the reason why no call can
+// succeed. If the source has failed, the text starts with that.
 func (s *Status) Explained(noUsable string) string {
 	if noUsable == "" || s.Failure.Text == "" {
 		return noUsable
@@ -107,9 +109,9 @@ func (s *Status) Explained(noUsable string) string {
 	return s.Failure.Text + lastAnswer + noUsable
 }
 
-// Statuses returns the status of the mechanisms in use, in priority order. A mechanism that has
-// been replaced by a list is included only while it has a problem. It precedes the mechanisms of
-// the list.
+// Statuses returns the status of the mechanisms in use, in order of priority. If a mechanism was
+// replaced by a list, we include it only while it has a problem, in front of the entries of its
+// list.
 func (c *Core) Statuses() (list []Status) {
 	for _, m := range c.list {
 		if m.list == nil || m.Failure.Text != "" || m.Doubt.Text != "" {

@@ -2,36 +2,37 @@ package join
 
 import "time"
 
-// docs/waits.md lists all waits.
+// See docs/waits.md for all waits.
 const (
-	// Patience is the usual value of Config.Patience, and the least. It is longer than a failover
-	// timeout may be: one slow DNS answer must not start a client on its backup.
+	// Patience is the default and the minimum of Config.Patience. It has to be longer than any
+	// failover timeout, or else a single slow DNS answer could make a client start out on its
+	// backup.
 	Patience = 10 * time.Second
-	// Hush is how long a source may be silent before we use the stored answer of its mechanism. It
-	// is much shorter than gRPC's limit of 20 s for a connection attempt, since calls can use the
-	// stored answer and should not wait for a server that hangs.
+	// Hush is how long we let a source be silent before we use the stored answer. Calls shouldn't
+	// have to wait for a server that hangs when there's an answer they can use, so this is far
+	// below gRPC's limit of 20 s for a connection attempt.
 	Hush = 2 * time.Second
-	// HushOfMechanism is the same for a mechanism in a stored list. It is short, as calls have
-	// already waited for the source of the list, but long enough for a DNS lookup.
+	// HushOfMechanism is the same for an entry of a stored list. By then, calls have already waited
+	// for the source of the list, so it's short. It's still enough for a DNS lookup.
 	HushOfMechanism = 200 * time.Millisecond
-	// CallsSayAfter and LogSaysAfter are how long a source without an answer waits for something
-	// before the errors of calls and the log say so.
+	// CallsSayAfter and LogSaysAfter are for a source that tells us what it's waiting for. If it
+	// still has no answer after this time, we put that into the errors of calls, or into the log.
 	CallsSayAfter = 200 * time.Millisecond
 	LogSaysAfter  = 2 * time.Second
 )
 
-// The times at which the waits of a mechanism end, or zero for a wait that has not begun.
 type waits struct {
-	// list is the wait until the next list is ready: one of its mechanisms has answered, and each
-	// of the others has answered or failed. Until then, we keep the previous endpoints. A list does
-	// not wait if no mechanism in use has ever answered. Further lists do not extend the wait;
-	// otherwise, a source that changes its list often would keep old endpoints in use. After its
-	// end, a further list waits again only if it contains a new source.
+	// list is for a new list that isn't ready yet. We keep the previous endpoints until one of the
+	// list's mechanisms has answered and each of the rest has answered or failed. If no mechanism
+	// in use has ever answered, we don't wait at all. Further lists don't extend the wait, or a
+	// source that changes its list often could make us use old endpoints forever. Once the wait is
+	// over, another list waits only if it has a new source in it.
 	list time.Time
-	// stored is the wait for the first answer of a source before we use the stored one. It
-	// continues if further lists give the name yet another source, for the same reason.
+	// stored is how long we wait for a source's first answer before we use the stored one. For the
+	// same reason as above, it doesn't start over if further lists give the name yet another
+	// source.
 	stored time.Time
-	// calls and log begin when a source without an answer reports what it waits for.
+	// calls and log start when a source without an answer reports what it's waiting for.
 	calls, log time.Time
 }
 
@@ -42,9 +43,9 @@ func (m *mechanism) endAnswerWaits() {
 	m.Trying = ""
 }
 
-// Wake returns the time at which Tick must be called, or zero. Each event may change it.
+// Wake returns when to call Tick next, or zero if there's no need. Any event may change it.
 func (c *Core) Wake() (next time.Time) {
-	for _, m := range c.byID { // empty after Closed
+	for _, m := range c.byID { // there are none after Closed
 		for _, end := range []time.Time{c.firstWait, m.waits.list, m.waits.stored, m.waits.calls, m.waits.log} {
 			if end.After(c.lastTick) && (next.IsZero() || end.Before(next)) {
 				next = end
@@ -54,7 +55,7 @@ func (c *Core) Wake() (next time.Time) {
 	return next
 }
 
-// Tick is called at the time that Wake has returned.
+// Tick must be called at the time that Wake returned.
 func (c *Core) Tick(now time.Time) []Action {
 	if c.closed {
 		return nil
@@ -75,8 +76,8 @@ func (c *Core) Tick(now time.Time) []Action {
 	return c.takeActions()
 }
 
-// Trying is called when a source reports what it waits for. An empty text means that it no longer
-// waits. After the source has answered or failed, Trying has no effect.
+// Trying is called when a source reports what it's waiting for, or "" if it isn't waiting anymore.
+// Once the source has answered or failed, we ignore it.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.beginEvent(now, id)
 	if m == nil || m.Phase != Outstanding || m.Trying == text {

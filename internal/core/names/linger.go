@@ -2,19 +2,20 @@ package names
 
 import "slices"
 
-// Lingering keeps values that are missing from a few consecutive answers. Some DNS servers give only
-// some of a name's addresses each time, and without Lingering we would close good connections to the
-// others. A copy is independent of the original. Lingering is not safe for concurrent use.
+// Lingering keeps values around when a few consecutive answers don't have them. Some DNS servers
+// return only some of a name's addresses each time. Without this, we'd close perfectly good
+// connections to the rest. A copy is independent of the original. Lingering is not safe for
+// concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // answers in a row without the value
+	misses int // consecutive answers that didn't have the value
 }
 
-// Next adds an answer and returns the current values. It drops a value that the last maxMisses
-// answers do not contain. The other values keep their order, and new values are appended.
+// Next adds an answer and returns the current values. A value is dropped once maxMisses answers in
+// a row don't contain it. The remaining values keep their order, and new ones are appended.
 //
 //	maxMisses 2:  a b  ->  a b
 //	              c b  ->  a b c   first answer without a
@@ -26,7 +27,7 @@ func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 			latest[key(v)] = v
 		}
 	}
-	s.items = slices.Clone(s.items) // a copy of s must not change
+	s.items = slices.Clone(s.items) // so that copies of s don't change
 	for i := range s.items {
 		it := &s.items[i]
 		if v, ok := latest[it.key]; ok {
@@ -46,7 +47,6 @@ func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 	return s.Values()
 }
 
-// Values returns the current values in order.
 func (s *Lingering[K, V]) Values() []V {
 	values := make([]V, len(s.items))
 	for i, it := range s.items {

@@ -1,14 +1,13 @@
-// Package names combines the lookups of several names whose addresses form one answer: the names of
-// a STRICT_DNS cluster, or the hosts of SRV records. Its types are not safe for concurrent use.
-// Callers pass the current time.
+// Package names combines lookups of several names into a single answer. It's for the names of a
+// STRICT_DNS cluster, or for the hosts of SRV records. The types in here aren't safe for concurrent
+// use, and callers pass in the current time.
 //
-//   - An answer waits until each name has a result, but no longer than Hold.
-//   - A name whose lookup fails keeps its last addresses.
-//   - A name also keeps the time at which its addresses were last known to be valid, so that the
-//     addresses can expire.
-//   - Before the first answer, the set reports an error if no lookup has succeeded. Later, it
-//     reports an error if the last lookup of every name has failed; the last good answer then stays
-//     in use.
+//   - The answer waits until every name has a result, but no longer than Hold.
+//   - If a lookup fails, the name keeps its last addresses.
+//   - For each name, we also remember when its addresses were last known to be valid, so that they can
+//     expire.
+//   - Before the first answer, we report an error if no lookup has succeeded. Later, we report one
+//     when the last lookup of every name has failed. The last good answer stays in use then.
 package names
 
 import (
@@ -19,11 +18,11 @@ import (
 	"time"
 )
 
-// Hold is how long an answer waits for names whose lookup has not ended. It is shorter than the
-// failover timeout, the most that a channel waits for its first answer (docs/waits.md).
+// Hold is how long an answer waits for lookups that are still running. A channel won't wait for its
+// first answer longer than the failover timeout, so Hold has to be shorter than that
+// (docs/waits.md).
 const Hold = 5 * time.Second
 
-// Name is the state of one name of a Set.
 type Name struct {
 	Addresses []string
 	Held
@@ -32,42 +31,38 @@ type Name struct {
 	hasResult bool
 }
 
-// Held records when the addresses of a name were last known to be valid. Until is zero while the
-// last lookup of the name has succeeded.
+// Held remembers when a name's addresses were last known to be valid. Until is zero as long as the
+// last lookup has succeeded.
 type Held struct{ Until time.Time }
 
-// RecordFailure records a failed lookup at the time now.
 func (h *Held) RecordFailure(now time.Time) {
 	if h.Until.IsZero() {
 		h.Until = now
 	}
 }
 
-// Set is the state of several names whose addresses form one answer.
 type Set struct {
 	names       []Name
-	hasLiterals bool // the answer also contains addresses that need no lookup, such as IP addresses
+	hasLiterals bool // there are also addresses that don't need a lookup, e.g. IP addresses
 
-	pendingCount int // names whose first lookup has not ended
-	failedCount  int // names whose last lookup has failed
+	pendingCount int
+	failedCount  int
 	holdIsOver   bool
 	hasAnswered  bool
 }
 
-// New returns a set in which no name has a result. The names may contain addresses from an earlier
-// set. hasLiterals means that the answer also contains addresses that need no lookup.
+// New returns a set without any results, though the names may bring along addresses from an earlier
+// set. hasLiterals means that the answer also contains addresses that don't need a lookup.
 func New(names []Name, hasLiterals bool) *Set {
 	return &Set{names: names, hasLiterals: hasLiterals, pendingCount: len(names)}
 }
 
-// Found is called when a lookup of name i has returned addresses. It returns true if that changes
-// the state of the name.
+// Found records the addresses from a lookup of name i. It returns true if that changed anything.
 func (s *Set) Found(i int, addresses []string) bool {
 	return s.record(i, Name{Addresses: addresses, hasResult: true})
 }
 
-// Failed is called when a lookup of name i has failed. It returns true if that changes the state of
-// the name.
+// Failed records that a lookup of name i failed. It returns true if that changed anything.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
 	n.RecordFailure(now)
@@ -91,25 +86,26 @@ func (s *Set) record(i int, n Name) (changed bool) {
 }
 
 func (n Name) equal(other Name) bool {
-	// There is no need to compare Held: it changes only together with another field.
+	// Held never changes on its own.
 	same := n.hasResult == other.hasResult && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }
 
-// Late is called when Hold is over. It returns true if some name has no result yet.
+// Late is called when Hold is over. It returns true if we're still waiting for some names.
 func (s *Set) Late() bool {
 	s.holdIsOver = true
 	return s.pendingCount > 0
 }
 
-// Ready is true when it is time to pass on an answer or an error. Before Late, each name needs a
-// result; afterwards one is enough, or none with hasLiterals.
+// Ready returns true when it's time to pass on an answer or an error. Until Late is called, every
+// name needs a result. After that, a single result will do, and with hasLiterals we don't even need
+// that.
 func (s *Set) Ready() bool {
 	return s.pendingCount == 0 || s.holdIsOver && (s.pendingCount < len(s.names) || s.hasLiterals)
 }
 
-// Fails is true if an error is to be passed on instead of an answer. hasEndpoints means that the
-// answer would have at least one endpoint.
+// Fails returns true if we should report an error instead of an answer. hasEndpoints says whether
+// the answer would have any endpoints.
 func (s *Set) Fails(hasEndpoints bool) bool {
 	anySuccess := s.hasLiterals || s.pendingCount+s.failedCount < len(s.names)
 	if !hasEndpoints || !s.hasAnswered && !anySuccess || s.hasAnswered && s.failedCount == len(s.names) {
@@ -119,11 +115,10 @@ func (s *Set) Fails(hasEndpoints bool) bool {
 	return false
 }
 
-// Names returns the names in the order that New received.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed lookups. It returns "" if no lookup has failed. title returns the text
-// that denotes name i in the description.
+// Flaws describes the lookups that failed, or returns "" if there are none. title returns what to
+// call name i.
 func (s *Set) Flaws(title func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -136,8 +131,8 @@ func (s *Set) Flaws(title func(i int) string) string {
 
 const maxFlaws = 4
 
-// DescribeFailures combines the errors of several lookups, which may end in any order: it sorts the
-// errors, and drops duplicates.
+// DescribeFailures combines errors of several lookups. Lookups may finish in any order, so we sort
+// the errors and remove duplicates.
 func DescribeFailures(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// successRate is A50's "Success Rate Algorithm". It skips ejected endpoints, because their calls
-// began before the ejection.
+// successRate is A50's "Success Rate Algorithm". We skip endpoints that are already ejected, since
+// their calls began before that.
 func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	// If the number of addresses with request volume of at least request_volume is
 	// less than minimum_hosts, stop.
@@ -41,7 +41,6 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	}
 }
 
-// failurePercentage is A50's "Failure Percentage Algorithm".
 func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	// If the number of addresses is less than minimum_hosts, stop.
 	if len(c.endpoints) < int(config.MinimumHosts) {
@@ -66,12 +65,11 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed ejects an endpoint after consecutive failures, like Envoy. The policy counts the failures,
-// and calls Failed when their number reaches the limit. The policy then resets the count. It also
-// resets the count when a call succeeds that began after the first of the failures, and at each
-// Sweep while the endpoint is ejected. It also calls Failed at the first failure of a call to a
-// Returned endpoint. Failed ignores an ejected endpoint, because the failed calls began before the
-// ejection.
+// Failed ejects an endpoint after consecutive failures, like Envoy does. The policy counts the
+// failures and calls Failed when it reaches the limit, after which it starts over. It also starts
+// over when a call succeeds that began after the first of these failures, and at each Sweep while
+// the endpoint is ejected. If the endpoint is Returned, the first failure is enough to call Failed.
+// We ignore endpoints that are already ejected, because the failed calls began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.Ejected() || c.limitReached() {
@@ -81,14 +79,14 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.updateVisible(e)
 }
 
-// hasVolume reports whether an endpoint had at least volume calls. It returns false for an endpoint
-// without calls, which has no success rate.
+// hasVolume requires at least one call even if volume is 0, because an endpoint without calls has
+// no success rate.
 func hasVolume[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
 
-// rounding is larger than the rounding error of a success rate. Without it, one of several equal
-// rates could count as an outlier.
+// rounding exceeds the rounding error of a success rate. Without it, one of several endpoints with
+// equal rates could look like an outlier.
 const rounding = 1e-12
 
 func rate(n, total uint64) float64 { return float64(n) / float64(total) }

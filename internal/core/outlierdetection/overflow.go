@@ -1,17 +1,15 @@
 package outlierdetection
 
-// Connection is the state of an endpoint's connection.
 type Connection uint8
 
-// The states of a connection.
 const (
-	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
+	Connecting Connection = iota // no attempt has failed since it was last Connected
 	Connected
-	Broken // an attempt has failed since the endpoint was last Connected
+	Broken // an attempt has failed since it was last Connected
 )
 
-// Connection records the state of an endpoint's connection. A Broken connection remains Broken
-// during further attempts to connect, until the endpoint is Connected.
+// Connection records the state of an endpoint's connection. If it's Broken, it stays that way while
+// we try again, until the endpoint is Connected.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	if e.connection == Broken && now == Connecting {
 		return
@@ -22,9 +20,9 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.updateVisible()
 }
 
-// AllConnectsFailed is called when the child policy reports TRANSIENT_FAILURE. The Connecting
-// endpoints then become Broken: their last attempts have failed, and they wait for their next
-// attempts.
+// AllConnectsFailed is called when the child policy reports TRANSIENT_FAILURE. Any endpoint that
+// looks as if it were still Connecting has failed by then and is waiting for its next attempt, so
+// it's Broken.
 func (c *Core[T]) AllConnectsFailed() {
 	if !c.config.BelowOverflow || c.sound == 0 {
 		return
@@ -39,7 +37,7 @@ func (c *Core[T]) AllConnectsFailed() {
 	c.updateVisible()
 }
 
-// Answered is called when an endpoint has answered a call that began after its last ejection.
+// Answered is called when an endpoint answers a call that began after its last ejection.
 func (c *Core[T]) Answered(e *Endpoint[T]) {
 	if e.state == Returned || e.state == Ejected && !c.showsEjections {
 		c.setState(e, InService)
@@ -47,7 +45,6 @@ func (c *Core[T]) Answered(e *Endpoint[T]) {
 	}
 }
 
-// HidesEjections reports whether the child policy sees no ejections.
 func (c *Core[T]) HidesEjections() bool { return !c.showsEjections }
 
 func (c *Core[T]) setState(e *Endpoint[T], state State) {
@@ -70,8 +67,8 @@ func (c *Core[T]) addToCounts(e *Endpoint[T], delta int) {
 	}
 }
 
-// updateVisible updates which of some endpoints the child policy sees as ejected, or which of all
-// of them if ejections are now shown or hidden.
+// updateVisible updates what the child policy sees of some endpoints. If ejections have just become
+// visible or hidden, it updates all of them.
 func (c *Core[T]) updateVisible(some ...*Endpoint[T]) {
 	if shows := !c.config.BelowOverflow || c.sound > 0; shows != c.showsEjections {
 		c.showsEjections = shows

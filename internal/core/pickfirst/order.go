@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Shuffle returns the indexes of the endpoints in a random order. Endpoints with a larger weight
-// tend to come first (gRFC A113: endpoints are sorted by u^(1/w), descending). A weight of 0 counts
-// as 1. random contains the u of each endpoint, uniformly distributed in [0, 1). The relative order
-// of two endpoints does not depend on the other endpoints.
+// Shuffle returns the endpoints' indexes in random order, in which heavier endpoints tend to come
+// first (gRFC A113: sorted by u^(1/w), descending). A weight of 0 counts as 1. random has the u of
+// each endpoint, which must be uniformly distributed in [0, 1). Adding or removing an endpoint
+// doesn't change the relative order of the rest.
 func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
-		// The key is log(u)/w, the logarithm of u^(1/w), so the order is the same. For large weights,
-		// u^(1/w) is close to 1, where the logarithm is more precise.
+		// We sort by log(u)/w instead of u^(1/w), which gives the same order. With large weights,
+		// u^(1/w) gets so close to 1 that we'd lose precision.
 		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}
@@ -27,7 +27,7 @@ func Shuffle(weights []uint32, random []float64) []int {
 
 type Family uint8
 
-// Other covers all strings that are not an IP address and a port.
+// Other is for any string that isn't an IP address with a port.
 const (
 	Other Family = iota
 	IPv4
@@ -35,7 +35,7 @@ const (
 	families
 )
 
-// FamilyOf returns the family of an address such as "192.0.2.1:443" or "[2001:db8::1]:443". An
+// FamilyOf returns the family of an address like "192.0.2.1:443" or "[2001:db8::1]:443". An
 // IPv4-mapped IPv6 address counts as IPv4.
 func FamilyOf(address string) Family {
 	host, _, err := net.SplitHostPort(address)
@@ -52,10 +52,10 @@ func FamilyOf(address string) Family {
 	return IPv6
 }
 
-// Interleave returns the indexes of addresses in the order in which to try them (A61, after RFC
-// 8305 section 4). list contains the family of each address. The first address of each family comes
-// first, in the order in which the families appear in list, then the second address of each family,
-// and so on.
+// Interleave returns the order in which to try addresses, given the family of each (A61, after RFC
+// 8305 section 4). It alternates between the families: first comes the first address of each
+// family, then the second of each, and so on. The families themselves are in the order in which
+// they appear in list.
 func Interleave(list []Family) []int {
 	var members [families][]int
 	var familyOrder []Family

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// A pass tries each address once, in order. We try the next one when the current attempt has
-// failed, or after AttemptDelay while the current attempt continues (A61).
+// beginPass starts a pass, in which we try each address once, in order. We move on to the next one
+// when the current attempt fails. We also move on after AttemptDelay, but then the current attempt
+// continues (A61).
 func (c *Core) beginPass() {
 	c.inPass = true
 	c.next, c.failuresLeft = 0, int32(len(c.subs))
@@ -16,7 +17,8 @@ func (c *Core) beginPass() {
 	c.tryNext()
 }
 
-// An address in backoff counts as failed immediately. The last one needs no timer.
+// tryNext skips addresses that are in backoff; those count as failed. For the last address, we
+// don't need a timer.
 func (c *Core) tryNext() {
 	c.addAction(StopTimer, noAddress)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -44,7 +46,8 @@ func (c *Core) markFailed(sub *subchannel) {
 	}
 }
 
-// Attempts overlap, so this is not always the address that we tried last.
+// failedInPass is called when an attempt has failed. Since attempts overlap, that's not always the
+// address we tried last.
 func (c *Core) failedInPass(i int) {
 	c.markFailed(&c.subs[i])
 	if i == int(c.next) {
@@ -55,8 +58,9 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// After the pass, each subchannel connects again when its own backoff ends. A62 has another pass
-// here; grpc-go has a backoff for each subchannel instead.
+// endIfAllFailed ends the pass if there's nothing left to try. From then on, each subchannel
+// reconnects when its own backoff ends, like in grpc-go. A62 would have us make another pass
+// instead.
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.failuresLeft > 0 {
 		return
@@ -71,7 +75,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// A round is a failed pass, and then each len(c.subs) further failures (A61).
+// endRound is called after each round of failures. The first round is the pass that failed, and
+// after that, every len(c.subs) failures make a round (A61).
 func (c *Core) endRound(last int) {
 	c.failuresLeft = int32(len(c.subs))
 	c.publish(TransientFailure, noAddress, c.passError(c.subs[last].err))
@@ -80,13 +85,13 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) passError(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent with several endpoints adds their number
+		return errors.New(reason(last)) // with several endpoints, the parent adds their number
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// Calls get only the text: a status error would also fail calls that wait for ready. err is nil if
-// outlier detection has ejected the endpoint.
+// reason only returns the text of err, because a status error would also fail calls that wait for
+// ready. err is nil if outlier detection has ejected the endpoint.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

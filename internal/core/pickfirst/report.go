@@ -13,7 +13,7 @@ const (
 	attemptFailed
 	backoffEnded
 	connectionMade
-	connectionLost // perhaps before READY was reported
+	connectionLost // this may come before the report of READY
 )
 
 func transitionOf(before, after State) transition {
@@ -30,9 +30,9 @@ func transitionOf(before, after State) transition {
 	return attemptStarted
 }
 
-// Report is called when the subchannel of address i has changed to the given state. The address
-// must still be in the list. now is a monotonic time with an arbitrary origin. err is the error of
-// the attempt for TransientFailure, and nil for other states.
+// Report is called when the subchannel of address i changes its state. The address must still be in
+// the list. now is a monotonic time with an arbitrary origin. For TransientFailure, err says why
+// the attempt failed; otherwise it's nil.
 func (c *Core) Report(now time.Duration, i int, state State, err error) []Action {
 	before := c.subs[i].state
 	t := transitionOf(before, state)
@@ -66,12 +66,13 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	return c.takeActions()
 }
 
-// After the second short-lived connection in a row, the subchannel counts as failed until its
-// backoff ends.
+// connectionEnded counts short-lived connections. After two in a row, we treat the subchannel as
+// failed until its backoff ends.
 //
-// gRPC reports the end of a connection before the calls on it have ended. After GOAWAY, they may go
-// on for minutes. Until then, we reconnect as usual, and take a backoff that turns out to be due
-// after the next connection.
+// What complicates this is that gRPC reports the end of a connection while calls on it are still in
+// flight, e.g. for minutes after a GOAWAY. Until those calls are done, we can't tell, so we
+// reconnect as usual. If it turns out that we should have backed off, we do so after the next
+// connection.
 func (c *Core) connectionEnded(i int, longLived bool) {
 	sub := &c.subs[i]
 	calls := sub.calls
@@ -103,8 +104,8 @@ func (c *Core) backOff(i int, shortLived int) {
 	c.appendAction(Action{Kind: Backoff, Index: i, Count: shortLived - 2})
 }
 
-// Answered is called when a counted call on the current connection of address i has received a
-// response. The next picker does not count calls.
+// Answered is called when the first counted call on the current connection of address i gets a
+// response. We publish another picker, which doesn't count calls.
 func (c *Core) Answered(i int) []Action {
 	c.subs[i].calls = callsAnswered
 	if c.published == Ready {
@@ -114,8 +115,8 @@ func (c *Core) Answered(i int) []Action {
 	return c.takeActions()
 }
 
-// CallsEnded is called after AwaitCalls. answered is true if a call on the lost connection has
-// received a response.
+// CallsEnded is called in response to AwaitCalls. answered is true if any call on the lost
+// connection got a response.
 func (c *Core) CallsEnded(i int, answered bool) []Action {
 	sub := &c.subs[i]
 	if answered {
@@ -178,8 +179,8 @@ func (c *Core) publishReady(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// We do not reconnect until ExitIdle. But we re-resolve: servers close connections to make clients
-// resolve their name again.
+// becomeIdle doesn't reconnect; that has to wait for ExitIdle. It does resolve again though,
+// because servers close connections to make their clients do that.
 func (c *Core) becomeIdle(i int) {
 	c.phase, c.keepsFailure = PhaseIdle, false
 	c.shutdownOthers(i)
@@ -198,8 +199,8 @@ func (c *Core) shutdownOthers(i int) {
 	c.inPass, c.next = false, int32(i)
 }
 
-// Health is called when the server at address i reports its health as a connectivity state. err is
-// the reason for TransientFailure, and nil for other states.
+// Health is called when the server at address i reports its health as a connectivity state. For
+// TransientFailure, err says why; otherwise it's nil.
 func (c *Core) Health(i int, state State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ResetBackoff connects the addresses that have been in backoff for so long after a failed pass,
-// except those that failed with ErrShortLived. now is as in Report.
+// ResetBackoff connects addresses right away if they've been in backoff since a failed pass for at
+// least that long. It skips those that failed with ErrShortLived. now is as in Report.
 func (c *Core) ResetBackoff(now, atLeast time.Duration) []Action {
 	if c.phase != PhaseRetrying || c.inPass {
 		return nil

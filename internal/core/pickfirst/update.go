@@ -1,12 +1,12 @@
 package pickfirst
 
-// Update replaces the list of addresses. from has an entry for each address of the new list, in the
-// order in which they are tried: its index in the old list, or -1 for a new address. The new list
-// must not contain duplicates. An empty list makes calls fail with ErrNoAddresses. An unchanged
-// list has no effect.
+// Update replaces the list of addresses. For each address of the new list, in the order in which we
+// try them, from has its index in the old list, or -1 if it's new. There must be no duplicates.
+// With an empty list, calls fail with ErrNoAddresses. If the list hasn't changed, Update does
+// nothing.
 //
-// The caller must shut down the subchannels of the old addresses in dropped before it executes the
-// actions.
+// Before executing the actions, the caller must shut down the subchannels of the old addresses in
+// dropped.
 func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	if c.isSame(from) {
 		return nil, nil
@@ -35,8 +35,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.takeActions()
 }
 
-// An unchanged list must not begin a new pass. Otherwise, frequent updates would always begin with
-// the first address, and while it does not respond, we would never try the next one.
+// isSame returns true if the list hasn't changed, in which case we can't start a new pass. With
+// frequent updates, we'd keep starting over at the first address, and if that one doesn't respond,
+// we'd never get to the second.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -58,8 +59,6 @@ func (c *Core) keepsCurrent(from []int) bool {
 	return false
 }
 
-// dropped has the old indexes of the removed addresses that have a subchannel. c.next moves with
-// its address.
 func (c *Core) replaceList(from []int) (dropped []int) {
 	old := c.subs
 	nextIndex := int(c.next)
@@ -96,8 +95,8 @@ func (c *Core) handleEmptyList() {
 	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
-// A parent expects a state after each update: with alwaysPublish, CONNECTING is published even if
-// it was the last one.
+// beginFirstPass publishes CONNECTING. With alwaysPublish, it does so even if that's what we
+// published last, because parents expect a state after each update.
 func (c *Core) beginFirstPass(alwaysPublish bool) {
 	c.phase = PhaseConnecting
 	if alwaysPublish {
@@ -116,8 +115,8 @@ func (c *Core) reconnect() {
 	c.beginFirstPass(true)
 }
 
-// Fail is called with an error of the resolver. It makes calls fail with err if there are no
-// addresses, or if calls already fail. Otherwise, the addresses may still work.
+// Fail passes on an error of the resolver. If there are no addresses or calls fail already, they'll
+// fail with err. Otherwise we ignore it, since the addresses may still work.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, noAddress, err)
@@ -125,7 +124,6 @@ func (c *Core) Fail(err error) []Action {
 	return c.takeActions()
 }
 
-// ExitIdle makes the policy connect if it is IDLE.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
 		c.beginFirstPass(false)
@@ -141,6 +139,6 @@ func (c *Core) TimerFired() []Action {
 	return c.takeActions()
 }
 
-// SetHealth sets whether READY requires a healthy server. A change takes effect with the next
-// connection.
+// SetHealth sets whether we need a healthy server to be READY. It applies from the next connection
+// on.
 func (c *Core) SetHealth(require bool) { c.requireHealth = require }

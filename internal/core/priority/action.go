@@ -6,50 +6,48 @@ import (
 	"time"
 )
 
-// Action is an instruction to the policy, which executes those of one event in order before it
-// passes on the next event.
+// Action is something for the policy to do. It executes all actions of an event, in order, before
+// it passes on the next event.
 type Action struct {
 	Kind  Kind
-	Child string // "" in PublishEmpty and CallStandbyDue
-	// After is the duration of the timer to start, or in PublishTimeout of the one that has fired.
+	Child string // not set in PublishEmpty and CallStandbyDue
+	// After is how long the timer to start should run. In PublishTimeout, it's how long the one
+	// that has fired ran.
 	After time.Duration
 }
 
-// Kind is the kind of an Action.
 type Kind int
 
-// The kinds of actions.
 const (
-	Create Kind = iota // an Update follows
-	// Update passes a child its configuration and endpoints. The policy calls Reported or Refused for
-	// each report of the child during the update, and then Updated.
+	Create Kind = iota // an Update always follows
+	// Update passes configuration and endpoints to a child. If the child reports anything during
+	// the update, the policy calls Reported or Refused for that, and then Updated.
 	Update
 	Destroy
 	ExitIdle
 
-	// CallStandbyDue asks for a call of StandbyDue once the policy has published its state, so that no
-	// RPC waits while we create a standby.
+	// CallStandbyDue asks the policy to call StandbyDue once it has published its state. That way,
+	// no RPC has to wait while we create a standby.
 	CallStandbyDue
 
-	// StartFailover and StartDeactivation start timers. When they fire, the policy calls
-	// FailoverTimerFired or DeactivationTimerFired.
+	// StartFailover and StartDeactivation start timers. When one fires, call FailoverTimerFired or
+	// DeactivationTimerFired, respectively.
 	StartFailover
 	StopFailover
 	StartDeactivation
 	StopDeactivation
 
-	// Publish publishes the last reported state and picker of the child. Before the first report,
-	// these are CONNECTING and a picker that makes calls wait.
+	// Publish publishes the child's last state and picker. If the child hasn't reported yet,
+	// publish CONNECTING and a picker that makes calls wait.
 	Publish
 	PublishRefused
 	PublishTimeout
 	PublishEmpty
 )
 
-// ErrEmpty is the error of calls if the configuration has no priorities.
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
-// TimeoutError is the error of calls after the failover timer of the child in use has fired. It is
+// TimeoutError is the error of calls when the failover timer of the child in use has fired. It's
 // not a status error, because that would also fail calls that wait for ready.
 type TimeoutError struct {
 	Child string

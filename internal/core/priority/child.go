@@ -2,8 +2,8 @@ package priority
 
 import "time"
 
-// A child counts as something else than it has reported if its failover timer has fired, or if it has
-// refused its last update:
+// child is a child as the core sees it. We don't always take it at its word. If its failover timer
+// has fired, or if it refused its last update, we may treat it as failed:
 //
 //	reported           failover timer  refused  counts as          calls
 //	READY, IDLE        stopped         no       READY, IDLE        use it
@@ -13,16 +13,17 @@ import "time"
 //	TRANSIENT_FAILURE  stopped         no       TRANSIENT_FAILURE  use the next one, or get its error
 //	not READY, IDLE    any             yes      TRANSIENT_FAILURE  use the next one, or get the refusal
 //
-// The third row is a child that fails and connects again: A56 gives it time again only after it has
-// been READY or IDLE. A refusal leaves the timer alone, and ends with the next report or update.
+// The third row is a child that has failed and is connecting again. According to A56, it doesn't
+// get a new timer until it has been READY or IDLE. A refusal doesn't touch the timer, and it's
+// forgotten with the next report or update.
 type child struct {
 	name string
 
 	reported        State
-	seenReadyOrIdle bool // after its last failure; A56's name
-	wasReady        bool // at any time
+	seenReadyOrIdle bool // since its last failure; the name is from A56
+	wasReady        bool
 	refused         bool
-	exitIdleSent    bool // after its last report
+	exitIdleSent    bool // ExitIdle was called since the last report
 
 	failover        timer
 	failoverTimeout time.Duration
@@ -37,16 +38,16 @@ const (
 	fired
 )
 
-// A lifetime other than active means that the deactivation timer runs.
+// lifetime says whether we're about to destroy a child. Unless it's active, the deactivation timer
+// is running.
 type lifetime int
 
 const (
-	active      lifetime = iota
-	deactivated          // a higher priority is in use
-	removed              // from the configuration
+	active lifetime = iota
+	deactivated
+	removed
 )
 
-// connectivityState is connectivity_state() in A56's pseudo-code.
 func (ch *child) connectivityState() State {
 	if ch.refused || ch.failover == fired {
 		return TransientFailure
@@ -54,10 +55,9 @@ func (ch *child) connectivityState() State {
 	return ch.reported
 }
 
-// failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// publication works on a nil child, too: without priorities, no child is published.
+// publication also works for a nil child, which means that there are no priorities.
 func (ch *child) publication() Kind {
 	switch {
 	case ch == nil:
@@ -70,8 +70,8 @@ func (ch *child) publication() Kind {
 	return Publish
 }
 
-// create leaves the choice open until the child's first update is done (A56, "Algorithm for
-// Choosing a Priority"): the child may report its state in the middle of it.
+// create creates a child. We don't choose a priority until its first update is done (A56,
+// "Algorithm for Choosing a Priority"), because the child may report its state in the middle of it.
 func (c *Core) create(name string) {
 	child := &child{name: name, reported: Connecting}
 	c.children[name], c.creating = child, child
@@ -100,8 +100,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate lets a running timer go on (A56, "Child Lifetime Management"). It only starts it again
-// if a child that was deactivated is now removed, and that lets it go sooner.
+// deactivate starts the deactivation timer, unless it's already running (A56, "Child Lifetime
+// Management"). The exception is a deactivated child that is now removed as well. We restart its
+// timer if that gets rid of the child sooner.
 func (c *Core) deactivate(child *child, to lifetime) {
 	retention := c.config.ChildRetention
 	if to == removed {
@@ -128,7 +129,6 @@ func (c *Core) maybeReactivate(child *child) {
 	child.lifetime = active
 }
 
-// exitIdle asks a child at most once for each of its reports.
 func (c *Core) exitIdle(child *child) {
 	if child.connectivityState() == Idle && !child.exitIdleSent {
 		child.exitIdleSent = true

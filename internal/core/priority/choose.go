@@ -2,8 +2,9 @@ package priority
 
 import "slices"
 
-// choose ends each event, except in the middle of an update of the policy or of a new child:
-// EndUpdate and Updated choose then. Choosing again without an event in between changes nothing.
+// choose is called at the end of every event. During an update of the policy or the first update of
+// a child, it does nothing, and leaves it to EndUpdate or Updated. Calling it twice in a row is
+// harmless.
 func (c *Core) choose() []Action {
 	switch {
 	case c.updating || c.creating != nil:
@@ -24,8 +25,8 @@ func (c *Core) choose() []Action {
 	return c.takeActions()
 }
 
-// choosePriority is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
-// same order and with the same names. A choice that creates a child returns none.
+// choosePriority is ChoosePriority from A56's pseudo-code ("Algorithm for Choosing a Priority"),
+// with the same steps and names in the same order. It returns none if it had to create a child.
 func (c *Core) choosePriority() int {
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
@@ -53,10 +54,11 @@ func (c *Core) choosePriority() int {
 	return len(c.config.Priorities) - 1
 }
 
-// preferReady takes the highest READY priority, so that calls need not wait for a higher one that
-// reconnects, is new or is IDLE. No call makes that IDLE one connect then, so we do it here. Only
-// calls that are waiting for a first connection keep waiting: a lower priority that just connects
-// faster must not get a client's first calls.
+// preferReady returns the highest priority that's READY. With overflow, calls don't have to wait
+// for a higher one that's new, IDLE or reconnecting. An IDLE priority above it won't see any calls
+// that would make it connect, so we do that here. We make one exception: if calls are still waiting
+// for their very first connection, we don't give them to a lower priority that happens to connect
+// faster.
 func (c *Core) preferReady(chosen int) int {
 	child := c.childAt(chosen)
 	if child == c.published && !child.wasReady && child.failoverTimerPending() {
@@ -82,7 +84,7 @@ func (c *Core) childAt(priority int) *child { return c.children[c.config.Priorit
 
 func (c *Core) stateOf(priority int) State { return c.childAt(priority).connectivityState() }
 
-// setCurrentPriority is SetCurrentPriority in A56's pseudo-code, with standbys added.
+// setCurrentPriority is SetCurrentPriority from A56's pseudo-code, plus standbys.
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.currentPriority = priority
 	// Deactivate lower priorities if needed.

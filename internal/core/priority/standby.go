@@ -2,7 +2,8 @@ package priority
 
 import "slices"
 
-// Standbys are connected before calls need them. p0 is in use and READY, WarmStandby is 1:
+// We connect standbys before calls need them. For example, if p0 is in use and READY, and
+// WarmStandby is 1:
 //
 //	Priorities                         p0  p1  p2  p3  p4
 //	SourcePriorities                    0   1   1   2   2
@@ -10,11 +11,11 @@ import "slices"
 //	after WantStandbyBelow("p2")            x   x   x
 //	  and when p3 fails                     x   x   x   x
 //
-// We create them one by one, so that calls never wait for one: while a standby is missing, we ask for
-// a call of StandbyDue. A standby's failover timer runs as in A56: a standby may fail before it is
-// needed.
+// Creating a standby should never hold up calls, so we create one at a time, and ask the policy to
+// call StandbyDue for the next. A standby has a failover timer like any other child (A56), which
+// means that it can fail before it's ever needed.
 
-// lastStandby returns inUse if there is none.
+// lastStandby returns inUse if there are no standbys.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0
 	for p := inUse + 1; p < len(c.config.Priorities) && c.config.WarmStandby > 0; p++ {
@@ -29,8 +30,9 @@ func (c *Core) lastStandby(inUse int) int {
 	return max(last, c.lastWanted())
 }
 
-// WantStandbyBelow asks for a standby below a child: the next priority that has not failed. We keep
-// all priorities down to that one until the next call. "" asks for none.
+// WantStandbyBelow asks for one standby below the given child, i.e. the next priority that hasn't
+// failed. Until the next call, we keep all priorities down to that one. With "", we don't need such
+// a standby.
 func (c *Core) WantStandbyBelow(below string) []Action {
 	if c.wantedBelow == below {
 		return nil
@@ -76,7 +78,7 @@ func (c *Core) keepStandbys(inUse int) {
 	}
 }
 
-// StandbyDue creates one standby. After its update we ask for the next call.
+// StandbyDue creates one standby. When its update is done, we ask for the next call.
 func (c *Core) StandbyDue() []Action {
 	c.standbyRequested = false
 	if c.creating != nil || c.currentPriority == none {
@@ -100,8 +102,8 @@ func (c *Core) missingStandby(inUse int) string {
 	return ""
 }
 
-// Standby is true if a child is connected only in case that a higher priority fails. An update has no
-// standbys until it ends.
+// Standby returns true if a child is only connected in case a higher priority fails. During an
+// update there are no standbys.
 func (c *Core) Standby(name string) bool {
 	return c.currentPriority != none && c.mayHaveStandbys(c.currentPriority) &&
 		slices.Contains(c.standbys(c.currentPriority), name)

@@ -1,9 +1,7 @@
 package priority
 
-// State is a connectivity state.
 type State int
 
-// The connectivity states, without SHUTDOWN.
 const (
 	Idle State = iota
 	Connecting

@@ -8,26 +8,27 @@ import (
 const (
 	leastBackOff  = time.Second
 	mostBackOff   = time.Minute
-	healthHalves  = 30 * time.Second // of health halve the back-off
-	leastOthers   = 10               // calls that go elsewhere before a probe, for each second of back-off
+	healthHalves  = 30 * time.Second // it takes this much time in good health to halve the back-off
+	leastOthers   = 10               // so many calls must go elsewhere before we probe again, per second of back-off
 	mostOthers    = 50
 	longRow       = 10
-	shortRow      = 5 // enough if its errors are spread over rowSpan
+	shortRow      = 5 // enough if the row lasts for rowSpan
 	rowSpan       = time.Second
 	hangingCalls  = 2
-	lastHanging   = 3 // of the last priority, whose calls are refused instead
+	lastHanging   = 3 // the same for the last priority, which can't send its calls elsewhere
 	silentCalls   = 5
-	silentLatency = 5 // times the usual latency
+	silentLatency = 5 // a silence must last for this many times the usual latency
 )
 
 type breaker struct {
 	backOff   time.Duration
-	elsewhere int // calls that another priority got since the last probe
-	probes    int // that have not ended
+	elsewhere int
+	probes    int
 }
 
-// If no probe is due, we count the call that goes elsewhere. A probe without an answer counts as
-// failed, or a priority that hangs would get the next one too soon.
+// isDue returns true if it's time for a probe. If it isn't, the call counts as one that goes
+// elsewhere. An unanswered probe counts as failed. If it didn't, a priority that hangs would get
+// its next probe too soon.
 func (b *breaker) isDue(idle time.Duration) bool {
 	b.elsewhere++
 	backOff := b.backOff
@@ -47,13 +48,13 @@ func (b *breaker) open() { b.backOff = min(mostBackOff, max(leastBackOff, 2*b.ba
 
 func (b *breaker) recover(health time.Duration) {
 	if b.backOff == 0 {
-		return // nearly always
+		return
 	}
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
 
-// An open breaker stays as it is, and so does one without another READY priority: then the result
-// is false.
+// trip returns false if nothing changes, because the breaker is already open or there's no other
+// READY priority.
 func (s *Share) trip(now time.Duration, cause Cause) bool {
 	s.wanted, s.failing = s.wanted || s.last, s.failing || s.last
 	if s.last || s.fraction == 0 {
@@ -66,9 +67,10 @@ func (s *Share) trip(now time.Duration, cause Cause) bool {
 	return true
 }
 
-// A whole budget has passed without an answer. If the last good answers were filling, the priority
-// does not hang: it is so full that all calls expire. The last priority may be full as well without
-// a sign of it, so it falls, and returns by slow start all the way.
+// hang is called when we've waited for a whole budget and got no answer. If the last good answers
+// show that the priority was filling up, it doesn't hang; it's just so full that all calls expire.
+// That can also happen to the last priority without any such sign, so its share falls, and we use
+// slow start all the way back.
 func (s *Share) hang(now time.Duration) bool {
 	s.failing = s.failing || s.last && s.silence.waiting >= lastHanging
 	switch {
@@ -91,8 +93,9 @@ func (s *Share) hang(now time.Duration) bool {
 	return true
 }
 
-// Probes that are late for minutes, or from the first one on, are slow by nature. We let that
-// become usual, or they would keep the breaker open forever.
+// probed is called when a probe has ended. If probes have been late for minutes, or ever since the
+// first one, the calls are slow by nature. We have to learn that as the usual latency, or the
+// breaker would never close again.
 func (s *Share) probed(now time.Duration, a answer) {
 	if a.hasTime && a.result == Good && (s.pressure.usual == 0 || s.breaker.backOff == mostBackOff) {
 		s.pressure.learn(now, a.ratio, a.elapsed)
@@ -105,17 +108,18 @@ func (s *Share) probed(now time.Duration, a answer) {
 	}
 }
 
-// A row is errors in a row, over all endpoints. Only calls that have begun after the first error
-// count: those that were under way fail together when a server fails once. Errors are often faster
-// than good answers, so a row of ten must also last longer than good answers take at the moment.
+// A row is a run of errors across all endpoints. We only count calls that began after the first
+// error, since everything in flight fails together when a server fails once. Also, errors tend to
+// be faster than good answers, so even a row of ten has to last longer than good answers currently
+// take.
 type row struct {
-	number uint32 // of the row
+	number uint32
 	length int
 	since  time.Duration
 }
 
-// number is the row's when the call began. The result is true if the row is long enough to open the
-// breaker.
+// end counts an error or a good answer. number is the row's number from when the call began. It
+// returns true if the row is now long enough to open the breaker.
 func (r *row) end(now time.Duration, number uint32, result Result, patience time.Duration) bool {
 	switch {
 	case result == Expired || result == Cancelled:
@@ -134,13 +138,13 @@ func (r *row) end(now time.Duration, number uint32, result Result, patience time
 	return false
 }
 
-// silence is the time since the first of the calls that wait for an answer, while none comes.
+// silence measures how long calls have been waiting without a single answer coming back.
 type silence struct {
-	number  uint32 // grows with each answer
-	waiting int    // calls that have begun since the last answer, also those that have expired
+	number  uint32
+	waiting int // calls since the last answer, even those that have expired
 	since   time.Duration
-	endless bool // the first of them has no deadline
-	noticed bool // it has lasted, and calls go elsewhere
+	endless bool
+	noticed bool // calls go elsewhere because of it
 }
 
 func (s *silence) begin(now time.Duration, endless bool) (number uint32) {
@@ -158,7 +162,8 @@ func (s *silence) cancel(number uint32) {
 	}
 }
 
-// Two calls must wait, and timers may fire a little early.
+// exceeds requires at least two waiting calls. Timers may fire a little early, so we allow for
+// that.
 func (s *silence) exceeds(now, budget time.Duration) bool {
 	return s.waiting >= hangingCalls && now-s.since >= budget-budget/1000
 }
@@ -168,10 +173,11 @@ func (s *silence) lasts(now time.Duration, usual latency) bool {
 	return s.noticed
 }
 
-// streams are the open streams that have begun in this epoch. One that stays open is an answer.
+// streams tracks the open streams of this epoch. If one stays open for long enough, that's an
+// answer.
 type streams struct {
 	open  int
-	since time.Duration // since when none of them has failed or was cancelled
+	since time.Duration // since then, none has failed or was cancelled
 }
 
 func (s *streams) begin(now time.Duration) {

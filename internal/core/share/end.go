@@ -5,33 +5,33 @@ import "time"
 type Result uint8
 
 const (
-	Good        Result = iota // answered, also with an error of the application
-	Partial                   // its deadline passed after the first bytes came: an answer, but not a measurement
+	Good        Result = iota // answered, possibly with an error from the application
+	Partial                   // the deadline passed after the first bytes: an answer, but we can't measure it
 	Refused                   // RESOURCE_EXHAUSTED
 	Unavailable               // UNAVAILABLE
-	Expired                   // DEADLINE_EXCEEDED, without any bytes
-	Failed                    // INTERNAL, UNKNOWN, DATA_LOSS
-	Cancelled                 // by its caller
+	Expired                   // DEADLINE_EXCEEDED without a single byte
+	Failed                    // any of INTERNAL, UNKNOWN and DATA_LOSS
+	Cancelled
 )
 
 func (r Result) good() bool { return r == Good || r == Partial }
 
 func (r Result) full() bool { return r == Refused || r == Unavailable || r == Expired }
 
-// Blame is what the end of a call means for the endpoint.
 type Blame uint8
 
 const (
-	ByResult Blame = iota // what its result says
-	Late                  // its answer is late, and those of others are not: it counts as a failure
-	FullNow               // the call expired in a full queue: it says nothing of the endpoint
+	ByResult Blame = iota // same as the result
+	Late                  // a failure: the answer is late, and those of other endpoints aren't
+	FullNow               // it expired in a full queue, so ignore it
 )
 
-// End is called when a call ends. Outlier detection must not eject the endpoints of a full
-// priority: this would only make the others fuller. We take the priority as full if its last good
-// answers were late, and those of several endpoints. If they are quick, as from a queue that serves
-// the newest call first, an endpoint that has answered another call meanwhile is full and does not
-// hang.
+// End is called when a call ends. When a priority is full, outlier detection must not eject any of
+// its endpoints, because that would only make the remaining ones fuller. We can usually tell that
+// it's full because its last good answers were late, and came from several endpoints. But if a
+// server takes the newest call in its queue first, good answers are quick even then. In that case,
+// if the endpoint has answered some other call in the meantime, we know that it doesn't hang, so it
+// must be full.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
 	if c.endpoint != nil && r == Good {
@@ -48,8 +48,8 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	return ByResult
 }
 
-// ownFault means that an answer was bad or late through the fault of its endpoint, and not of the
-// whole priority.
+// end does the work of End. ownFault means that the endpoint, rather than the whole priority, is to
+// blame for a bad or late answer.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
 	c.method.end(c.began)
@@ -88,7 +88,7 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 		s.probed(now, a)
 		return false, false
 	case r == Failed:
-		return false, false // a broken priority is left, but errors never cut: they are not a sign of load
+		return false, false // We leave a broken priority, but an error is no sign of load, so it never causes a cut.
 	case s.endpoints.isOwnFault(now, c.began, c.endpoint, r.full() || a.late):
 		return true, a.late
 	}
@@ -96,8 +96,8 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 	return false, false
 }
 
-// The last priority has hung and answers again. The calls that have expired tell us nothing of the
-// queue that is there now.
+// forget is called when the last priority was hanging and answers again. Calls that expired earlier
+// tell us nothing about its queue now.
 func (s *Share) forget(now time.Duration) {
 	s.pressure.mean = s.pressure.usual
 	s.answers = tally{began: now}
@@ -105,10 +105,10 @@ func (s *Share) forget(now time.Duration) {
 
 type answer struct {
 	result  Result
-	ratio   float64 // the time that it took, as a fraction of its budget
-	hasTime bool    // the ratio is known
+	ratio   float64 // how much of its budget the answer took
+	hasTime bool
 	late    bool
-	elapsed time.Duration // since the answer before it
+	elapsed time.Duration
 }
 
 func (s *Share) measure(now time.Duration, c Call, r Result) answer {

@@ -2,36 +2,37 @@ package share
 
 import "time"
 
-const remembered = 10 * time.Second // an endpoint without an answer for so long no longer counts
+const remembered = 10 * time.Second // an endpoint without answers for this long doesn't count
 
-// Endpoint is an endpoint of a priority. The caller has one for each, and passes it to Begin; the
-// zero value is ready for use.
+// Endpoint is what we know about an endpoint of a priority. The caller keeps one for each and
+// passes it to Begin. The zero value is ready to use.
 type Endpoint struct {
 	failing     bool // its last answer was bad or late
 	listed      bool
 	seen        time.Duration
-	answered    time.Duration // when it last answered
-	newer, next *Endpoint     // neighbours in the list; next is older
+	answered    time.Duration
+	newer, next *Endpoint // next is the older neighbor in the list
 }
 
-// An endpoint that has answered another call since does not hang.
+// answeredSince returns true if the endpoint has answered a call since t, which means that it
+// doesn't hang.
 func (e *Endpoint) answeredSince(t time.Duration) bool { return e != nil && e.answered > t }
 
-// These endpoints have answered lately, the newest first, with a count of those that are failing.
-// Each answer moves one to the front and drops what is old at the end, so the cost does not depend
-// on their number.
+// endpoints lists those that have answered recently, newest first, and counts how many are failing.
+// Each answer moves an endpoint to the front and drops old ones from the back, so it costs the same
+// no matter how many there are.
 type endpoints struct {
 	newest, oldest    *Endpoint
 	total, failing    int
 	uneven            bool
-	aloneAt           time.Duration // when an endpoint last answered and no other one did
-	bad               *Endpoint     // whose answer was bad or late the last time
-	badAt, otherBadAt time.Duration // when it was, and when that of another one was
+	aloneAt           time.Duration // last time that an endpoint answered while no other did
+	bad               *Endpoint     // the last endpoint with a bad or late answer
+	badAt, otherBadAt time.Duration // when that was, and when another endpoint last had one
 }
 
-// A bad or late answer is the endpoint's own fault if the endpoint was bad or late before, and at
-// most half of the endpoints are. If calls choose their endpoints, it never is. A call that began
-// while the others were ejected is late because of that.
+// isOwnFault says whether a bad or late answer is the endpoint's own fault. It is if the endpoint
+// was bad or late before, and at most half of the endpoints are. It never is if calls choose their
+// endpoints. And if the other endpoints were ejected when the call began, that's why it's late.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
@@ -55,8 +56,8 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 	return again && began >= l.aloneAt && !l.uneven && l.total > 1 && 2*l.failing <= l.total
 }
 
-// Forget is called when an endpoint has lost its connection. What it answered no longer tells us if
-// the others are full.
+// Forget is called when an endpoint has lost its connection. Its past answers can't tell us anymore
+// whether the rest are full.
 func (s *Share) Forget(e *Endpoint) {
 	s.endpoints.remove(e)
 	e.failing = false

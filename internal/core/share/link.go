@@ -2,17 +2,15 @@ package share
 
 import "time"
 
-// Link is what a share must know of its priority's connections.
 type Link struct {
 	Ready    bool
-	WasReady bool // at any time
+	WasReady bool
 	LostAt   time.Duration
 }
 
-// NewLink returns the link of a priority that has no connections yet.
 func NewLink() Link { return Link{LostAt: -time.Hour} }
 
-// Note records whether the priority is READY. returned is true if it has become READY just now.
+// Note records whether the priority is READY. It returns true if it has just become READY.
 func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	if l.Ready && !ready {
 		l.LostAt = now
@@ -22,9 +20,11 @@ func (l *Link) Note(now time.Duration, ready bool) (returned bool) {
 	return returned
 }
 
-// MayBeCold is true for a priority that becomes READY while a lower one is: then call
-// Share.Returned. At the start of a channel, while no calls are offered or within the failover
-// timeout, the lower one may just have been quicker.
+// MayBeCold is called when a priority has become READY. If it returns true, the priority's servers
+// may have cold caches, and the caller must call Share.Returned. That's only the case if a lower
+// priority is READY, too. isStart is true at the start of a channel, i.e. while calls aren't
+// offered yet or the failover timeout hasn't passed. If that's when the priority connects for the
+// first time, the lower one may just have been quicker.
 func (l *Link) MayBeCold(isLowest, isStart bool) bool {
 	isFirst := !l.WasReady && isStart
 	l.WasReady = true

@@ -7,15 +7,16 @@ import (
 
 const (
 	mostMethods  = 64
-	forgotten    = time.Minute // without a call, a method may be replaced
+	forgotten    = time.Minute // a method that isn't called for this long may be replaced
 	leastBudget  = time.Second
-	budgetFactor = 20          // times the usual latency
-	longestCall  = time.Second // a method that takes longer is a stream
+	budgetFactor = 20          // a call may take this many times the usual latency
+	longestCall  = time.Second // any method whose calls usually take longer is a stream
 )
 
-// We learn the usual latency of all calls together, and that of each method that is called without
-// a deadline: at most 64. A further method replaces the one that has not been called for the
-// longest time, if that is a minute; until then, its calls count as streams.
+// methods learns the usual latency of all calls combined. It also learns that of each method that's
+// called without a deadline, but of at most 64. To make room for another one, we replace the method
+// that hasn't been called for the longest time, provided that's at least a minute. Otherwise the
+// new method's calls count as streams.
 type methods struct {
 	usual latency
 	table map[string]*method
@@ -23,10 +24,10 @@ type methods struct {
 
 type method struct {
 	usual  latency
-	recent [8]time.Duration // of the last good answers, a ring
+	recent [8]time.Duration // ring buffer of the latencies of the last good answers
 	next   int
-	open   int64 // number of open calls
-	began  int64 // the sum of the times at which they began, in milliseconds
+	open   int64
+	began  int64 // sum of the start times of open calls, in milliseconds
 	called time.Duration
 }
 
@@ -60,7 +61,7 @@ func (m *methods) forget(now time.Duration) bool {
 	return true
 }
 
-// For calls with a deadline, the method is nil.
+// The method is nil for calls with a deadline.
 
 func (m *method) begin(now time.Duration) {
 	m.open++
@@ -74,9 +75,10 @@ func (m *method) end(began time.Duration) {
 	}
 }
 
-// We learn from the eighth good answer on, and learn down what eight in a row were quicker than. If
-// the calls that are open are older than the answered one became, they count: the short streams of
-// a method end first, and must not make its long ones late.
+// learn starts with the eighth good answer. If eight in a row were quicker than usual, we learn the
+// slowest of them. Some methods have both short and long streams. The short ones end first, and we
+// don't want to conclude from them that the long ones are late. So if the calls in flight are on
+// average older than the answered call was, we use their age.
 func (m *method) learn(now, took, elapsed time.Duration) {
 	if m == nil {
 		return
@@ -97,7 +99,7 @@ func (m *method) learn(now, took, elapsed time.Duration) {
 
 func (m *method) isStream() bool { return m.usual == 0 || time.Duration(m.usual) > longestCall }
 
-// A call without a deadline should take no longer than this. 0 is for streams.
+// budget returns how long a call without a deadline should take at most, or 0 for streams.
 func (m *method) budget() time.Duration {
 	if m == nil || m.isStream() {
 		return 0

@@ -1,19 +1,18 @@
 package share
 
-// Standing is the part of a share that concerns other priorities and the log.
 type Standing struct {
 	Depth  Depth
-	Wanted bool // another priority is needed: no other is READY, and this last one cannot carry its calls
-	Fails  bool // what opens the breaker of another has happened to this last one, and no good answer since
+	Wanted bool // we need another priority, because this is the last READY one and it can't carry all of its calls
+	Fails  bool // what would open any other breaker has happened to this last priority, and there's been no good answer since
 }
 
 type Depth int
 
 const (
-	Whole   Depth = iota // the share is 1
-	Part                 // at least a half
-	Low                  // less
-	Tripped              // 0: the breaker is open
+	Whole   Depth = iota
+	Part          // the share is at least 1/2
+	Low           // the share is less than 1/2
+	Tripped       // the breaker is open
 )
 
 func (s *Share) Standing() Standing {
@@ -29,16 +28,17 @@ func (s *Share) Standing() Standing {
 	return Standing{depth, s.wanted, s.failing}
 }
 
-// Place is what is known of one of the priorities of a channel.
+// Place is what we need to know about a priority to rank it.
 type Place struct {
 	Ready    bool
-	Awaited  bool     // it is not READY, but calls may wait for it
-	Standing Standing // if it is READY
+	Awaited  bool     // calls may wait for it to become READY
+	Standing Standing // set if the priority is READY
 }
 
-// Last returns which of the priorities, in order, is the last one: it cannot leave calls to
-// another. That is the lowest READY one. If all breakers are open and a lower priority may still
-// connect, calls wait for it and are not refused: then there is no last one, and the result is -1.
+// Last returns the index of the last priority in order, i.e. the one that can't leave calls to
+// another. Usually that's the lowest READY priority. But if all breakers are open and some lower
+// priority may still connect, calls wait for that one instead of being refused. No priority is the
+// last one then, and Last returns -1.
 func Last(order []Place) int {
 	tripped := true
 	for _, p := range order {
@@ -55,8 +55,8 @@ func Last(order []Place) int {
 	return -1
 }
 
-// Short returns the lowest READY priority that cannot carry its calls, or -1: we want one more
-// below it. As long as a share is less than 1, the priorities below it are kept.
+// Short returns the lowest READY priority that can't carry its calls, or whose share is still below
+// 1. If there's none, it returns -1. We want one more priority below it, and keep those we have.
 func Short(order []Place) int {
 	for i := len(order) - 1; i >= 0; i-- {
 		if p := order[i]; p.Ready && (p.Standing.Wanted || p.Standing.Depth != Whole) {
@@ -66,9 +66,10 @@ func Short(order []Place) int {
 	return -1
 }
 
-// Leftover decides about a call that none of the READY priorities takes. It is a probe for the
-// first of them whose breaker wants one, if that one sends it. Otherwise it waits if all breakers
-// are open and it may wait for another priority, and is refused if not.
+// Leftover decides what to do with a call that no READY priority takes. We offer it as a probe to
+// one priority after another, and the first one whose breaker wants a probe can send it. If none
+// does, the call waits, provided that all breakers are open and there's another priority to wait
+// for. Otherwise it's refused.
 func Leftover(ready int, awaited bool, probe func(i int) (sent, tripped bool)) (sent, waits bool) {
 	allTripped := true
 	for i := range ready {

@@ -3,23 +3,23 @@ package share
 import "time"
 
 const (
-	meanTime    = 250 * time.Millisecond // in which the mean follows the answers
-	usualTime   = 30 * time.Second       // in which the usual fraction rises
-	span        = 10 * time.Second       // of which the lowest ratio is kept
-	latencies   = 300 * time.Second      // in which a usual latency rises
-	surelyUsual = 0.25                   // up to here, the usual ratio rises with any answer
-	lateEnough  = 5                      // more late answers than this cut
+	meanTime    = 250 * time.Millisecond // time that the mean covers, roughly
+	usualTime   = 30 * time.Second       // how long the usual ratio takes to rise
+	span        = 10 * time.Second       // the lowest ratio is from this span or the one before
+	latencies   = 300 * time.Second      // how long a usual latency takes to rise
+	surelyUsual = 0.25                   // up to this, any answer can raise the usual ratio
+	lateEnough  = 5                      // with more late answers than this, we cut
 )
 
-// We follow which fraction of their budgets answers take. The pressure is high if the mean is above
-// twice the usual one: calls that are slow by nature are no sign.
+// pressure follows what fraction of their budgets answers take. It's high if the mean exceeds twice
+// the usual one. Being slow by nature doesn't count.
 type pressure struct {
 	mean, usual float64
-	calmAt      time.Duration // when the mean was low the last time
-	sinceCalm   int           // answers since then
-	good        float64       // the mean of good answers only
-	lowest      [2]float64    // ratio of a good answer in this and in the last span of 10 s
-	lowestAt    time.Duration // when this span began
+	calmAt      time.Duration // last time that the mean was low
+	sinceCalm   int
+	good        float64    // like mean, but only for good answers
+	lowest      [2]float64 // lowest ratio of a good answer in this span of 10 s and in the one before
+	lowestAt    time.Duration
 }
 
 func (p *pressure) renew(now time.Duration) { p.calmAt, p.sinceCalm = now, 0 }
@@ -45,11 +45,12 @@ func (p *pressure) add(now time.Duration, a answer) {
 	}
 }
 
-// weight is that of a new answer in a mean of the last quarter of a second.
+// The weight of a new answer in a mean over the last quarter of a second.
 func weight(elapsed time.Duration) float64 { return min(0.3, elapsed.Seconds()/meanTime.Seconds()) }
 
-// The usual ratio goes down quickly and up slowly. Above a quarter, it only rises to the lowest
-// ratio of the last spans: a queue comes and goes, and must not become usual.
+// learn lowers the usual ratio quickly and raises it slowly. Above a quarter, it can't rise beyond
+// the lowest ratio of the last two spans. That way, a queue that comes and goes doesn't become
+// usual.
 func (p *pressure) learn(now time.Duration, ratio float64, elapsed time.Duration) {
 	if now-p.lowestAt >= span || p.lowestAt == 0 {
 		p.lowest, p.lowestAt = [2]float64{ratio, p.lowest[0]}, now
@@ -74,10 +75,11 @@ func (p *pressure) lasts(now time.Duration) bool {
 	return now-p.calmAt >= window && p.sinceCalm > lateEnough && p.above(late)
 }
 
-// Others have failed since, so we look at the last good answers.
+// wasFilling goes by the last good answers, since calls are failing by the time we ask.
 func (p *pressure) wasFilling() bool { return p.good > filling && p.good > 2*p.usual }
 
-// latency is the usual latency, which is learned down at once and up slowly. 0 means unknown.
+// latency is the usual latency. We learn a lower one at once and a higher one slowly. 0 means
+// unknown.
 type latency time.Duration
 
 func (l *latency) learn(took, elapsed time.Duration) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// We keep 0.7 of the share, and open the breaker if that is too little.
+// cut keeps 0.7 of the share, or opens the breaker if that leaves too little.
 func (s *Share) cut(now time.Duration, cause Cause) {
 	to := decrease * s.fraction
 	if s.last {
@@ -22,8 +22,9 @@ func (s *Share) cut(now time.Duration, cause Cause) {
 	s.fall(now, to, cause)
 }
 
-// After several cuts, the threshold still follows the share before the first one: a row of cuts
-// finds the capacity from above, and growth should end just below it.
+// fall reduces the share. If that happens several times in a row, the threshold still comes from
+// the share before the first time. A row of cuts approaches the capacity from above, and we want
+// growth to stop just below it.
 func (s *Share) fall(now time.Duration, to float64, cause Cause) {
 	if s.fraction > s.fallen {
 		s.threshold = decrease * s.fraction
@@ -35,7 +36,7 @@ func (s *Share) fall(now time.Duration, to float64, cause Cause) {
 	s.renew(now)
 }
 
-// A new epoch begins: calls from before it tell us nothing about the new share.
+// renew starts a new epoch. Calls that began earlier tell us nothing about the new share.
 func (s *Share) renew(now time.Duration) {
 	s.epoch++
 	s.cutAt, s.grownAt = now, now
@@ -44,13 +45,13 @@ func (s *Share) renew(now time.Duration) {
 	s.streams, s.breaker.probes = streams{}, 0
 }
 
-// The share grows by the time since the last good answer, so that slow clients grow as fast as
-// others, but at most by that of most.
+// grow lets the share grow with the time since the last good answer, but never by more than most.
+// This way, it doesn't grow more slowly for clients with few calls.
 func (s *Share) grow(now, most time.Duration) {
 	since := now - s.grownAt
 	step := min(since, most).Seconds()
 	switch {
-	case s.fraction == 0: // after a stream has stayed open, which goes on answering in the same epoch
+	case s.fraction == 0: // a stream has stayed open; it keeps counting as an answer within this epoch
 		s.fraction, s.cutAt, s.grownAt = slowStart, now, now
 		return
 	case s.fraction == 1:

@@ -3,19 +3,20 @@ package share
 import "time"
 
 const (
-	timedRate = 100 // calls a second
+	timedRate = 100 // calls per second
 	mostEvery = 256
 )
 
-// We time all calls up to 100 a second, and above that every second, fourth ... one.
+// sampling decides which calls we time. Up to 100 calls a second, that's every call. Above that,
+// it's every second one, every fourth, and so on.
 type sampling struct {
 	every uint32
 	since time.Duration
-	calls uint32 // since then, timed or not
+	calls uint32
 	timed uint32
 }
 
-// While the view is free, a timed call represents every calls.
+// count counts a timed call. While the view is free, it also accounts for those that weren't timed.
 func (s *sampling) count(now time.Duration, free bool) {
 	s.timed++
 	if s.calls++; free {

@@ -1,8 +1,9 @@
-// Package share decides how many of the calls a priority takes. There is one Share for each channel
-// and priority, from 0 to 1. Calls are offered to the READY priorities in order, and each takes
-// them with the probability of its share. With shares of 1, that is gRFC A56.
+// Package share decides how many of the calls a priority takes. Every priority of a channel has a
+// Share, which is a number from 0 to 1. We offer each call to the READY priorities in order, and a
+// priority takes it with the probability of its share. If all shares are 1, that's what gRFC A56
+// does.
 //
-// testdata/shares/example.txt, a client with ten calls a second:
+// Here's testdata/shares/example.txt, a client with ten calls a second:
 //
 //	 0.0 s   1      twelve good answers, then two are refused
 //	 1.4 s   0.7    full: two failures, and more than an eighth
@@ -13,10 +14,10 @@
 //	 9.6 s   1/16   slow start: the share doubles each two seconds
 //	16.6 s   0.52   up to the threshold, 0.7 of what it was before it fell; then 0.02 a second
 //
-// These are three known things together: additive increase and multiplicative decrease with slow
-// start (TCP), a circuit breaker whose probes back off, and a latency gradient.
+// It combines three well-known techniques: additive increase and multiplicative decrease with slow
+// start, as in TCP; a circuit breaker whose probes back off; and a latency gradient.
 //
-// The package is a state machine without locks or a clock. A call is one of two kinds:
+// This is a state machine without locks or a clock. Calls come in two kinds:
 //
 //	timed    Take or Probe, then Begin, and End with any result
 //	untimed  only while View.Free: keeps View.Stamp, and calls End if it fails or View.Watch is set
@@ -27,49 +28,48 @@ import (
 	"time"
 )
 
-// The measured constants. Times and fractions around them do worse in the worlds of
-// internal/testing/overload.
+// We found these by measuring. Nearby values do worse in the worlds of internal/testing/overload.
 const (
-	slowStart = 1. / 16                // the share after a probe; below it, the breaker opens
-	lastShare = 0.4                    // the last READY priority keeps at least this share
-	decrease  = 0.7                    // what a cut leaves
-	increase  = 0.02                   // growth in a second above the threshold
-	window    = time.Second            // answers are judged together for at least so long
-	enough    = 16                     // answers, before the next window begins
-	stale     = 5 * time.Second        // a window without answers for so long begins with the next one
-	filling   = 1. / 4                 // the fraction of its budget that an answer takes
-	late      = 0.4                    // the same, of an answer that is late
-	streamAge = 10 * time.Second       // a stream that is open for so long is an answer
-	quiet     = 500 * time.Millisecond // silence before it means something
-	trickle   = 200 * time.Millisecond // between calls to a silent priority
-	trickleOf = 10                     // or this part of the silence, if that is more: deadlines may be long
-	endless   = 2 * time.Second        // silence of calls without a deadline that opens the breaker
-	gone      = time.Second            // connections that come back sooner are not cold
+	slowStart = 1. / 16                // share after a successful probe; the breaker opens below it
+	lastShare = 0.4                    // the last READY priority never goes below this
+	decrease  = 0.7                    // a cut leaves this much of the share
+	increase  = 0.02                   // the share grows this much per second above the threshold
+	window    = time.Second            // we judge answers together in windows of at least this length
+	enough    = 16                     // and at least this many answers
+	stale     = 5 * time.Second        // after this long without answers, the window starts over with the next one
+	filling   = 1. / 4                 // an answer that takes this fraction of its budget is a sign of a queue
+	late      = 0.4                    // an answer is late if it takes this fraction of its budget
+	streamAge = 10 * time.Second       // a stream that's been open this long counts as an answer
+	quiet     = 500 * time.Millisecond // a silence shorter than this doesn't mean anything
+	trickle   = 200 * time.Millisecond // how often calls go to a silent priority
+	trickleOf = 10                     // or this part of the silence if that's longer, as deadlines may be long
+	endless   = 2 * time.Second        // with no deadline on the calls, this much silence opens the breaker
+	gone      = time.Second            // if connections come back sooner, they aren't cold
 )
 
-// Slow start reaches a share of 1 in this time.
+// defaultRamp is how long slow start takes to get to a share of 1.
 const defaultRamp = 8 * time.Second
 
-// Share is the share of one priority in one channel. The caller locks it. The parameter now of
-// its methods is the time since any fixed moment.
+// Share is the share of a priority in one channel. It has no lock, so callers need one. In its
+// methods, now is the time since an arbitrary fixed moment.
 type Share struct {
 	fraction  float64 // of the calls; 0 while the breaker is open
-	threshold float64 // where slow start ends
-	fallen    float64 // the fraction after the last cut
-	carried   float64 // the largest fraction since the last fall because of load
-	last      bool    // no READY priority is below this one
+	threshold float64 // the share at which slow start ends
+	fallen    float64 // what was left of the share after the last cut
+	carried   float64 // the largest fraction since load last made it fall
+	last      bool    // no lower priority is READY
 	wanted    bool
-	failing   bool // the last priority, whose breaker stays closed, has no good answers
+	failing   bool // this is the last priority, and it has no good answers
 	cause     Cause
 	doubling  time.Duration
 
-	epoch     uint32 // number of the last cut; only calls begun since then say something
+	epoch     uint32 // number of the last cut; calls from before it don't count
 	cutAt     time.Duration
 	grownAt   time.Duration
 	lastCall  time.Duration
 	goodAt    time.Duration
-	answerAt  time.Duration // when the last answer was counted
-	recent    time.Duration // mean latency of good answers
+	answerAt  time.Duration
+	recent    time.Duration
 	answers   tally
 	breaker   breaker
 	pressure  pressure
@@ -87,11 +87,10 @@ type tally struct {
 }
 
 type Config struct {
-	Ramp   time.Duration // in which slow start reaches a share of 1; 0 means 8 s, and servers with cold caches need more
-	Uneven bool          // calls choose their endpoint, so one that is fuller than the others is not at fault
+	Ramp   time.Duration // time for slow start to reach a share of 1; 0 means 8 s, but servers with cold caches need more
+	Uneven bool          // calls choose their endpoint, so don't blame one for being fuller than the rest
 }
 
-// New returns a share of 1.
 func New(now time.Duration, c Config) *Share {
 	s := &Share{fraction: 1, threshold: 1, doubling: cmp.Or(c.Ramp, defaultRamp) / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
 	s.endpoints.uneven = c.Uneven
@@ -99,31 +98,29 @@ func New(now time.Duration, c Config) *Share {
 	return s
 }
 
-// Cause is why a share fell the last time.
 type Cause uint8
 
 const (
-	Nothing   Cause = iota
-	Full            // too many answers were refused, expired or UNAVAILABLE
-	Slow            // answers were late
-	Hanging         // no answer within a whole deadline
-	Broken          // errors in a row
-	Returning       // its connections came back, and it may be cold
+	Nothing Cause = iota
+	Full          // too many calls were refused, expired or UNAVAILABLE
+	Slow
+	Hanging   // no answer for a whole deadline
+	Broken    // there were many errors in a row
+	Returning // its connections came back, and it may be cold
 )
 
 func (c Cause) String() string {
 	return [...]string{"nothing", "full", "slow", "hanging", "broken", "returning"}[c]
 }
 
-// Fraction returns the share of the calls, and why it fell the last time.
 func (s *Share) Fraction() (float64, Cause) { return s.fraction, s.cause }
 
-// Tripped is true while the breaker is open: the priority takes only probes.
+// Tripped returns true while the breaker is open and only probes get through.
 func (s *Share) Tripped() bool { return s.fraction == 0 }
 
-// SetLast records whether no READY priority is below this one. A priority that becomes the last one
-// closes its breaker. It takes what it carried before it fell, unless it fell because of load:
-// calls that it does not take are refused.
+// SetLast says whether this is the last READY priority. If it has just become that, its breaker
+// closes, because any calls it doesn't take now would be refused. It goes back to what it carried
+// before it fell, unless it fell because of load.
 func (s *Share) SetLast(now time.Duration, last bool) {
 	if to := max(lastShare, s.carried); last && !s.last && s.fraction < to {
 		s.fraction = to
@@ -132,9 +129,8 @@ func (s *Share) SetLast(now time.Duration, last bool) {
 	s.last, s.wanted, s.failing = last, s.wanted && last, s.failing && last
 }
 
-// Returned is called when the priority becomes READY again while a lower one is READY, after
-// SetLast. absent is how long it had no connections; for a priority that is new, it is more than a
-// second.
+// Returned is called, after SetLast, when the priority becomes READY again while a lower one is
+// READY. absent is how long it had no connections. For a new priority, it's more than a second.
 func (s *Share) Returned(now, absent time.Duration) {
 	s.silence.answered()
 	if absent >= gone {
@@ -142,9 +138,9 @@ func (s *Share) Returned(now, absent time.Duration) {
 	}
 }
 
-// Look notes that streams have stayed open, and returns when the priority last gave a good answer:
-// 0 if it never did. While the view says that all calls are taken and none is watched, we do not
-// see all of them.
+// Look returns when we last had a good answer, or 0 if never. It also counts streams that have
+// stayed open. We may have missed some answers, because while the view is free and nothing is
+// watched, we don't see every call.
 func (s *Share) Look(now time.Duration) (goodAt time.Duration) {
 	if s.streams.answer(now) {
 		s.succeeded(now)
@@ -155,8 +151,8 @@ func (s *Share) Look(now time.Duration) (goodAt time.Duration) {
 
 func (s *Share) succeeded(now time.Duration) { s.failing, s.goodAt = false, now }
 
-// Take is true if the priority takes a call that is offered to it. random is in [0, 1). The caller
-// may find no connection and not begin the call: nothing is lost by that.
+// Take returns true if the priority should take the call. random is in [0, 1). If the caller then
+// finds no connection and never begins the call, that's fine.
 func (s *Share) Take(now time.Duration, random float64) bool {
 	s.Look(now)
 	if s.fraction == 0 {
@@ -171,13 +167,14 @@ func (s *Share) Take(now time.Duration, random float64) bool {
 	return random < s.weight()
 }
 
-// Probe is true if the priority takes a call that no priority takes, and that would be refused or
-// wait.
+// Probe returns true if the priority should take, as a probe, a call that would otherwise be
+// refused or have to wait.
 func (s *Share) Probe(now time.Duration) bool {
 	return s.fraction == 0 && now-s.lastCall >= time.Second
 }
 
-// While the priority is filling, the gradient takes some of the share away.
+// weight is the probability of taking a call. While the priority is filling up, the gradient makes
+// it lower than the share.
 func (s *Share) weight() float64 {
 	if s.pressure.above(filling) && (!s.last || s.fraction < 1) {
 		return s.fraction * max(0, 1+filling-s.pressure.mean)
@@ -185,14 +182,13 @@ func (s *Share) weight() float64 {
 	return s.fraction
 }
 
-// Call is a call that has begun and not ended.
 type Call struct {
 	began    time.Duration
-	budget   time.Duration // 0 without a deadline
-	method   *method       // without a deadline only
+	budget   time.Duration // 0 if there's no deadline
+	method   *method       // only set if there's no deadline
 	endpoint *Endpoint
 	stamp    Stamp
-	wait     uint32 // the number of the silence that it counts in, or 0
+	wait     uint32 // number of the silence that it's part of, or 0
 	kind     kind
 }
 
@@ -204,14 +200,13 @@ const (
 	stream
 )
 
-// Stamp is the moment at which a call began, compared with cuts and errors.
+// Stamp remembers after which cut and in which row of errors a call began.
 type Stamp struct{ epoch, row uint32 }
 
-// Untimed returns a call of which only the beginning is known.
 func Untimed(s Stamp) Call { return Call{stamp: s} }
 
 // Begin is called for each timed call that the priority takes. budget is the time until its
-// deadline, or 0 if it has none; only then is the method needed.
+// deadline. If there's none, it's 0 and we need the method.
 func (s *Share) Begin(now, budget time.Duration, method string, endpoint *Endpoint) Call {
 	s.sampling.count(now, s.free())
 	s.lastCall = now
@@ -233,15 +228,15 @@ func (s *Share) Begin(now, budget time.Duration, method string, endpoint *Endpoi
 
 func (s *Share) stamp() Stamp { return Stamp{s.epoch, s.row.number} }
 
-// View is what a picker may keep in atomics after each call of a method, so that most calls need
-// no lock.
+// View is what a picker can cache in atomics after each method call, so that most calls don't need
+// to lock anything.
 type View struct {
-	// Free means that every call is taken, and needs no Take.
+	// Free means that every call is taken, so there's no need to call Take.
 	Free bool
-	// Every is how many calls there are for each that must be timed, a power of two. While the view
-	// is not Free, all calls are timed.
+	// Every means that one call out of this many must be timed. It's a power of two. If the view
+	// isn't Free, time all calls.
 	Every uint32
-	// Watch means that an untimed call must call End even if it succeeds.
+	// Watch means that untimed calls must call End even if they succeed.
 	Watch bool
 	Stamp Stamp
 }

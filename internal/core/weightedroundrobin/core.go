@@ -1,7 +1,7 @@
-// Package weightedroundrobin decides which endpoints have children, which children receive calls
-// with which weights, and when a new picker is published (gRFC A34). It is a state machine without
-// goroutines, a clock or gRPC types. Package edf computes the sequence of picks. An update is a
-// sequence of calls:
+// Package weightedroundrobin decides which endpoints get children, which children get calls and
+// with which weights, and when to publish a new picker (gRFC A34). It's a state machine without
+// goroutines, a clock or gRPC types. The sequence of picks comes from package edf. Here's what
+// happens in an update:
 //
 //	Begin                                  ->
 //	Endpoint(a, weight 1)                  ->  new child
@@ -16,10 +16,9 @@ import (
 	"time"
 )
 
-// State is a connectivity state of gRPC, without SHUTDOWN.
 type State uint8
 
-// The states, in the order of precedence: the policy is in the first state that any child is in.
+// In order of precedence: if any child is READY, so is the policy, and so on. SHUTDOWN isn't used.
 const (
 	Ready State = iota
 	Connecting
@@ -28,36 +27,31 @@ const (
 	states
 )
 
-// Config is the part of the configuration that this package needs.
 type Config struct {
-	// StartRandom makes each new child start at a random point of the interval between two of its
-	// picks, instead of at the beginning of the interval.
+	// StartRandom starts each new child at a random point between two of its picks. Otherwise it
+	// starts right after one.
 	StartRandom bool
 	SlowStart   SlowStart
 }
 
-// Child is the child policy of one endpoint.
 type Child[T any] struct {
 	Attached T
 
 	key                    Key
-	weight, previousWeight uint32        // the weights in the current and in the previous update; at least 1
-	readySince             time.Duration // since Core.epoch
-	lastUpdate             uint32        // the number of the last update that contains the child
+	weight, previousWeight uint32        // in the current and the previous update; at least 1
+	readySince             time.Duration // measured from Core.epoch
+	lastUpdate             uint32
 	state                  State
 }
 
-// State returns the last state that the child reported. It is CONNECTING before the first report.
 func (c *Child[T]) State() State { return c.state }
 
-// Key returns the key of the child's endpoint.
 func (c *Child[T]) Key() Key { return c.key }
 
-// Weight returns the child's weight. The weights of all children add up to at most math.MaxUint32.
+// Weight returns the child's weight. The weights never add up to more than math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
-// Core is the state of one policy. T is the type of the data that the policy attaches to each
-// child.
+// Core is the state of one policy. T is whatever the policy wants to attach to a child.
 type Core[T any] struct {
 	config      Config
 	children    map[Key]*Child[T]
@@ -65,45 +59,40 @@ type Core[T any] struct {
 	previous    []*Child[T]
 	count       [states]int
 	sum         uint64
-	reweighted  int       // number of children whose weight an update has changed
-	errorChild  *Child[T] // if all children have failed, calls get the error of this child (see Failed)
+	reweighted  int       // number of children with a new weight in this update
+	errorChild  *Child[T] // if all children have failed, calls get this one's error (see Failed)
 	updateCount uint32
-	epoch       time.Time // when a child was READY for the first time, or zero
+	epoch       time.Time // first time that any child was READY
 
 	publication
 }
 
-// New returns a core without children.
 func New[T any]() *Core[T] { return &Core[T]{children: make(map[Key]*Child[T])} }
 
 // Order returns the children in the order of the endpoints. The slice is never modified.
 func (c *Core[T]) Order() []*Child[T] { return c.order }
 
-// Count returns the number of children in each state.
 func (c *Core[T]) Count() [states]int { return c.count }
 
-// Begin begins an update. n is the approximate number of endpoints.
 func (c *Core[T]) Begin(config Config, n int) {
 	c.updateCount++
 	c.outdated = c.outdated || config != c.config
 	c.config = config
-	// The caller may still use the old slice, so c.order is a new one.
+	// The caller may still be using the old slice.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 	c.sum, c.reweighted = 0, 0
 }
 
-// Origin describes whether a child that Endpoint returns is new.
 type Origin int
 
-// The values of Origin.
 const (
-	NewChild  Origin = iota // the child was created for this endpoint
-	Known                   // the child has existed since an earlier update
-	Duplicate               // the child was already returned in this update, for a duplicate of the endpoint
+	NewChild Origin = iota
+	Known
+	Duplicate // it was returned earlier in this update, for a duplicate of the endpoint
 )
 
-// Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share
-// one child. This child has the position of the first duplicate, and the sum of the weights.
+// Endpoint returns the child for the next endpoint of an update. If an endpoint is listed more than
+// once, there's just one child for it, in the position of the first, and the weights are added up.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
 	if child := c.children[key]; child != nil {
 		return child, c.KnownEndpoint(child, weight)
@@ -115,8 +104,8 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
 	return child, NewChild
 }
 
-// KnownEndpoint is like Endpoint, for an endpoint whose child the caller already knows from the
-// last update. It avoids the lookup.
+// KnownEndpoint is like Endpoint but saves the lookup if the caller already has the child from the
+// last update.
 func (c *Core[T]) KnownEndpoint(child *Child[T], weight uint32) Origin {
 	if child.lastUpdate == c.updateCount {
 		c.countWeight(child, -1)
@@ -134,19 +123,18 @@ func (c *Core[T]) KnownEndpoint(child *Child[T], weight uint32) Origin {
 }
 
 func (c *Core[T]) countWeight(child *Child[T], sign int) {
-	c.sum += uint64(sign) * uint64(child.weight) // modulo 2^64
+	c.sum += uint64(sign) * uint64(child.weight) // wraps around, so adding a negative number works
 	if child.weight != child.previousWeight {
 		c.reweighted += sign
 	}
 }
 
-// Previous returns the children of the last update, in order. It may be called only during an
-// update.
+// Previous returns the children of the last update, in order. Only call it during an update.
 func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 
-// Endpoints is called after the last endpoint of an update. It returns the children to remove, and
-// the sum of the weights of all endpoints. After it, Reported must not be called for a removed
-// child. If the sum exceeds math.MaxUint32, the weights of the children are scaled down.
+// Endpoints is called after the last endpoint of an update. It returns the children to remove and
+// the sum of all endpoints' weights. If that exceeds math.MaxUint32, we scale the children's
+// weights down. Don't call Reported for a removed child from here on.
 func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
 	for _, child := range c.previous {
 		if len(c.children) == len(c.order) {
@@ -173,9 +161,9 @@ func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
 	return removed, total
 }
 
-// Reported is called when a child reports a state. It returns true if the policy must make the
-// child connect. An IDLE endpoint is connected even if no calls arrive, so that the policy can
-// serve as a warm standby. now is used only if the state is READY.
+// Reported is called when a child reports a state. It returns true if the policy has to tell the
+// child to connect. We want even IDLE endpoints without calls to connect, so that the policy can be
+// a warm standby. now is only used if the state is READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -196,14 +184,14 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.errorChild == nil || c.errorChild.state != TransientFailure {
 			c.errorChild = child
 		}
-		// If all children have failed, the error of calls may change.
+		// If all children have failed, calls may now get a different error.
 		c.outdated = c.outdated || c.published == TransientFailure
 	}
 	return state == Idle
 }
 
-// State returns the state of the policy: the first of READY, CONNECTING, IDLE and TRANSIENT_FAILURE
-// that any child is in.
+// State returns the policy's state. It's READY if any child is, otherwise CONNECTING if any is,
+// otherwise IDLE if any is, and otherwise TRANSIENT_FAILURE.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {
@@ -213,9 +201,9 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Failed returns the child whose error the calls get if all children have failed, or nil if there
-// are no children. It returns the same child until that child recovers, so that the error does not
-// change with each failure.
+// Failed returns the child whose error calls get if all children have failed, or nil if there are
+// none. We stay with that child until it recovers, so that the error doesn't change with every
+// failure.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.errorChild != nil && c.errorChild.state == TransientFailure {
 		return c.errorChild

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Address is the part of an address that identifies an endpoint.
 type Address struct{ Addr, ServerName string }
 
-// Key identifies an endpoint by the set of its addresses. The key of an endpoint with one address is
-// its Addr. If it has several addresses or a server name, or if the Addr begins with a quotation
-// mark, the key is a list of quoted texts.
+// Key identifies an endpoint by its set of addresses. For a single address, that's just its Addr.
+// If there are several addresses, or a server name, or the Addr starts with a quotation mark, it's
+// a list of quoted strings instead.
 type Key string
 
 // KeyOf returns the key of an endpoint with at least one address. It may sort the slice.
@@ -29,7 +28,8 @@ func KeyOf(addresses []Address) Key {
 	return Key(appendQuoted(nil, addresses...))
 }
 
-// Is reports whether k is the key of an endpoint with the address a, usually without an allocation.
+// Is reports whether k is the key of an endpoint with just the address a. It usually doesn't
+// allocate.
 func (k Key) Is(a Address) bool {
 	if !a.isQuoted() {
 		return string(k) == a.Addr

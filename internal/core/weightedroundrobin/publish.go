@@ -5,34 +5,32 @@ import (
 	"time"
 )
 
-// PickerInterval limits how often pickers are built: the minimum time between two pickers is
-// PickerInterval multiplied by the number of READY children. If 10,000 endpoints connect at the
-// same time, the policy builds a picker every 10 ms instead of 10,000 pickers. Before the next
-// picker, endpoints that have just connected get no calls, and a call waits if the endpoint that it
-// picks has just lost its connection.
+// PickerInterval is the minimum time between two pickers for each READY child. If 10,000 endpoints
+// connect at the same time, we build a picker every 10 ms rather than 10,000 of them. The price is
+// that until the next picker, new connections get no calls, and a call that picks a connection that
+// was just lost has to wait.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the maximum number of READY children for which building a picker costs less than
-// starting a timer that delays it. With at most this number, pickers are not delayed.
+// FewChildren is how many READY children there can be before building a picker costs more than a
+// timer to delay it would. Up to this number, we don't delay pickers.
 const FewChildren = 256
 
 type publication struct {
 	published    State
-	hasPublished bool // Publish has been called
+	hasPublished bool
 	publishedAt  time.Time
-	outdated     bool // the published picker is out of date
-	publishNow   bool // a state must be published without a delay
-	inSlowStart  bool // a READY child is in its slow-start window
+	outdated     bool // we need a new picker
+	publishNow   bool // publish without waiting for PickerInterval
+	inSlowStart  bool // some READY child is in its slow-start window
 }
 
-// End ends an update. A state must then be published immediately, unless the policy is READY and
-// the update does not change the picker.
+// End ends an update. We publish right after that, unless we're READY and still have the right
+// picker.
 func (c *Core[T]) End() { c.publishNow = c.outdated || c.published != Ready }
 
-// Outdated requests a new picker, which PickerInterval may delay.
 func (c *Core[T]) Outdated() { c.outdated = true }
 
-// Due reports whether a state must be published, and when. The zero time means immediately.
+// Due reports whether we need to publish, and when. The zero time means right away.
 func (c *Core[T]) Due() (when time.Time, due bool) {
 	if !c.hasPublished || c.publishNow || c.published != c.State() {
 		return time.Time{}, true
@@ -50,7 +48,7 @@ func (c *Core[T]) Due() (when time.Time, due bool) {
 	return time.Time{}, false
 }
 
-// Publish records and returns the state to publish. For Ready, the picker must contain the children
+// Publish records and returns the state to publish. If it's Ready, the picker must use the children
 // that Core.Ready returns.
 func (c *Core[T]) Publish(now time.Time) State {
 	c.published, c.hasPublished, c.publishedAt = c.State(), true, now
@@ -58,8 +56,8 @@ func (c *Core[T]) Publish(now time.Time) State {
 	return c.published
 }
 
-// Ready returns the READY children in order, with their weights. A child in its slow-start window
-// has a reduced weight. The caller must not modify children.
+// Ready returns the READY children and their weights, in order. During slow start, weights are
+// reduced. Don't modify children.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	if children = c.order; n < len(c.order) {

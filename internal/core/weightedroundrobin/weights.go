@@ -13,13 +13,12 @@ func addSaturating(a, b uint32) uint32 {
 	return sum
 }
 
-// scaleDown scales the weight of one of n endpoints whose weights add up to sum, which must exceed
-// math.MaxUint32. The sum of the scaled weights of all n endpoints is at most math.MaxUint32. A
-// scaled weight is rounded down, but is at least 1:
+// scaleDown scales one of n weights that add up to sum, which must exceed math.MaxUint32.
+// Afterwards they add up to at most math.MaxUint32. The result is rounded down but never below 1:
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {
-	// Raising a result from 0 to 1 adds 1 to the sum, so n is subtracted from the limit.
+	// Each weight that we raise from 0 to 1 adds 1 to the sum, so we leave room for n of those.
 	room := uint64(math.MaxUint32 - uint32(n))
 	high, low := bits.Mul64(uint64(weight), room)
 	scaled, _ := bits.Div64(high, low, sum)

@@ -1,6 +1,6 @@
 // Package weightedtarget decides which children weighted_target has, and aggregates their
-// connectivity states (gRFC A28). It is a state machine without goroutines, a clock or gRPC
-// types. Its inputs are events, and its outputs are actions:
+// connectivity states (gRFC A28). It's a state machine without goroutines, a clock or gRPC types,
+// which turns events into actions:
 //
 //	update from a and b to b and c, retention 60s  ->  retain a for 60s, update b,
 //	                                                   create c, update c
@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// State is a connectivity state of gRPC, without SHUTDOWN.
 type State int
 
-// The states, in the order of precedence: the policy is in the first state that any child is in.
+// In order of precedence: if any child is READY, so is the policy, and so on. SHUTDOWN isn't used.
 const (
 	Ready State = iota
 	Connecting
@@ -23,31 +22,26 @@ const (
 	TransientFailure
 )
 
-// String returns gRPC's name of the state.
 func (s State) String() string {
 	return [...]string{"READY", "CONNECTING", "IDLE", "TRANSIENT_FAILURE"}[s]
 }
 
-// Action is an instruction to the policy.
 type Action struct {
 	Kind  Kind
 	Child string
 	After time.Duration // for Retain: how long to keep the child
 }
 
-// Kind is the kind of an Action.
 type Kind int
 
-// The kinds of actions.
 const (
-	Create Kind = iota // create a child; an Update follows
+	Create Kind = iota // an Update always follows
 	Update
-	Retain // send no calls to a child, and call RetentionEnded after the time After
-	Return // stop the timer of a retained child, because the child is in use again
+	Retain // send the child no calls, and call RetentionEnded after the time After
+	Return
 	Destroy
 )
 
-// Core is the state of one policy. The zero value is ready to use.
 type Core struct {
 	children    map[string]*child
 	published   State
@@ -55,10 +49,10 @@ type Core struct {
 }
 
 type child struct {
-	state        State // the last state that counts for the aggregation (see Report)
-	refused      bool  // the child has refused its last update and has not reported since
-	retained     bool  // the child is no longer configured, and its retention time is not over
-	wakeReturned bool  // Wake has returned the child since its last report
+	state        State // may be older than the last report (see Report)
+	refused      bool  // it refused its last update and hasn't reported since
+	retained     bool
+	wakeReturned bool // returned by Wake since its last report
 }
 
 func (ch *child) effectiveState() State {
@@ -68,8 +62,8 @@ func (ch *child) effectiveState() State {
 	return ch.state
 }
 
-// Update sets the configured children. A child that is no longer configured is destroyed after the
-// retention time. The policy must call Publish after an update.
+// Update sets the configured children. We destroy children that aren't configured anymore once the
+// retention time has passed. The policy must call Publish afterwards.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -98,7 +92,7 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
 	case ch == nil:
-		// A new child is CONNECTING. If all other children have failed, calls wait for it.
+		// A new child is CONNECTING. If all the others have failed, calls wait for it.
 		c.children[name] = &child{state: Connecting}
 		actions = append(actions, Action{Kind: Create, Child: name})
 	case ch.retained:
@@ -108,7 +102,6 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, Action{Kind: Update, Child: name})
 }
 
-// RetentionEnded is called when the retention time of a child is over.
 func (c *Core) RetentionEnded(name string) []Action {
 	if child, ok := c.children[name]; !ok || !child.retained {
 		return nil
@@ -117,9 +110,9 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report records the state that a child reports. counts is false if the aggregation continues to
-// use the previous state of the child. This is the case for CONNECTING after a failure: otherwise,
-// calls would wait for a child that never connects.
+// Report records the state that a child reports. counts is false if we keep aggregating its
+// previous state. We do that for CONNECTING after a failure. Otherwise calls would wait for a child
+// that may never manage to connect.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -139,8 +132,8 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	return counts
 }
 
-// Refuse records that a child has refused its update. The child counts as failed until its next
-// report or update.
+// Refuse records that a child has refused its update. It counts as failed until its next report or
+// update.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
 		before := child.effectiveState()
@@ -156,17 +149,15 @@ func (c *Core) stateChanged(child *child, before State) {
 	}
 }
 
-// Stale reports whether the state must be published again.
 func (c *Core) Stale() bool { return c.mustPublish }
 
-// Publish returns the state to publish, and records it as published.
 func (c *Core) Publish() State {
 	c.published, c.mustPublish = c.State(), false
 	return c.published
 }
 
-// State returns the state of the policy: the first of READY, CONNECTING, IDLE and TRANSIENT_FAILURE
-// that any child is in. Retained children do not count.
+// State returns the policy's state. It's READY if any child is, otherwise CONNECTING if any is,
+// otherwise IDLE if any is, and otherwise TRANSIENT_FAILURE. Retained children don't count.
 func (c *Core) State() State {
 	aggregate := TransientFailure
 	for _, child := range c.children {
@@ -177,7 +168,6 @@ func (c *Core) State() State {
 	return aggregate
 }
 
-// In returns the names of the configured children that are in the given state, sorted.
 func (c *Core) In(state State) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
@@ -188,9 +178,9 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the names of the IDLE children that the policy must make connect, sorted. While
-// another child is READY or CONNECTING, an IDLE child receives no call that would make it connect.
-// Wake returns a child at most once after each of its reports.
+// Wake returns the names of the IDLE children that the policy must tell to connect, sorted. While
+// another child is READY or CONNECTING, they won't get the calls that would normally do that. We
+// return each child at most once per report.
 func (c *Core) Wake() []string {
 	if aggregate := c.State(); aggregate != Ready && aggregate != Connecting {
 		return nil
@@ -202,10 +192,9 @@ func (c *Core) Wake() []string {
 	return idle
 }
 
-// CountsAs returns the state that the aggregation uses for an existing child.
+// CountsAs returns the state that we aggregate for a child. The child must exist.
 func (c *Core) CountsAs(name string) State { return c.children[name].effectiveState() }
 
-// Has reports whether a child is configured.
 func (c *Core) Has(name string) bool {
 	child, ok := c.children[name]
 	return ok && !child.retained

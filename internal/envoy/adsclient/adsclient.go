@@ -1,6 +1,6 @@
 // Package adsclient keeps one ADS stream to each xDS management server, shared by all channels of
-// the process. Package core/ads decides what we request and which of several servers we use; here
-// are connections, backoff, timers and decoding. From a channel down to the wire:
+// the process. Package core/ads decides what to request and which of several servers to use, so
+// what's left here is connections, backoff, timers and decoding. From a channel down to the wire:
 //
 //	Following   what one target needs, and from which servers    one per channel
 //	view        its resources on one server                      one per Following and server
@@ -25,74 +25,71 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Server is a management server.
 type Server struct {
 	// URI is the server's gRPC target.
 	URI string
-	// Credentials must not be nil.
+	// Credentials must be comparable with ==. Servers with equal URI, Credentials, Node, MaxResponse
+	// and Network share a stream.
 	Credentials credentials.TransportCredentials
-	// Identity identifies Credentials. It must be comparable. Servers with equal URI, Identity, Node,
-	// MaxResponse and Network share a stream.
-	Identity any
-	Node     *corev3.Node
+	Node        *corev3.Node
 	// MaxResponse is the size in bytes of the largest response to accept.
 	MaxResponse int
-	// Read parses a resource, or returns why the resource is invalid. The client keeps only the
-	// result.
+	// Read parses a resource, or says why it's invalid. The client only keeps what Read returns,
+	// not the message.
 	Read        func(proto.Message) (any, error)
-	Network     *Network // nil means the system's network
+	Network     *Network // nil for the system's network
 	DialOptions []grpc.DialOption
 }
 
-// Network replaces the system's network, for example with a simulated one.
+// Network replaces the system's network, e.g. with a simulated one.
 type Network struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // Options can be set with discovery.OwnOption.
 type Options struct {
-	Network *Network // nil means the system's network
+	Network *Network // nil for the system's network
 }
 
-// Resource is a parsed resource, which must not be modified.
+// Resource is a parsed resource. It must not be modified.
 type Resource struct {
-	Read any // the result of Server.Read
+	Read any // what Server.Read returned
 }
 
-// Watcher receives the updates of one resource. It must be comparable. Its methods are called one at
-// a time, must not block, and must not call this package. A call that was already queued may arrive
-// after the cancellation.
+// Watcher gets the updates of one resource. It must be comparable. We call its methods one at a
+// time, and they must neither block nor call back into this package. Even after the watch has been
+// canceled, a call that was already queued may still arrive.
 type Watcher interface {
-	// Resource is called with each valid resource that differs from the previous one. version is the
-	// version of the response that contained the resource, or "" if that version is unknown.
+	// Resource is called with each valid resource that differs from the one before. version is that
+	// of the response, or "" if we don't know it.
 	Resource(r *Resource, version string)
-	// Unknown is called while there is no valid resource, perhaps several times with different errors.
-	// The error is a single line that names the server and the resource, and it wraps no other error.
-	// absent means that the server does not have the resource.
+	// Unknown is called while there's no valid resource, possibly several times with different
+	// errors. An error is a single line that names the server and the resource. It doesn't wrap
+	// anything. absent means that the server doesn't have the resource.
 	Unknown(err error, absent bool)
-	// Rejected is called when an update was rejected and the last valid resource stays in use. The
-	// error has the same form as the error of Unknown.
+	// Rejected is called if we had to reject an update and the last valid resource stays in use.
+	// The error looks like those for Unknown.
 	Rejected(err error)
-	// Lost is called when the server becomes unreachable, because a stream ended without a response
-	// or no response arrived in time. It is called before Unknown reports errors that the outage
-	// causes, and again when the reason changes. When the server responds again, the watcher first
-	// receives the resources of the response, and then Lost(nil).
+	// Lost is called when the server becomes unreachable, either because a stream ended without a
+	// response or because no response arrived in time. It's called again if the reason changes, and
+	// always before Unknown reports any errors caused by the outage. Once the server responds
+	// again, the watcher gets the resources in the response first, and then Lost(nil).
 	Lost(*Outage)
 }
 
-// Outage describes why a server is unreachable. It must not be modified.
+// Outage says why a server can't be reached. It must not be modified.
 type Outage struct {
-	Err         error // a single line that names the server; wraps no other error
+	Err         error // a single line that names the server; doesn't wrap anything
 	Since       time.Time
-	LastMessage time.Time // when the server last sent a message, or zero
+	LastMessage time.Time // when we last heard from the server, or zero
 
-	partial   bool        // the server has not sent one requested resource, but is reachable
-	recovered atomic.Bool // the server has responded again, and Lost(nil) will be called next
+	partial   bool        // the server is fine, but hasn't sent one of the resources we requested
+	recovered atomic.Bool // the server has responded, Lost(nil) is next
 }
 
 type key struct {
 	uri         string
-	identity    any
+	credentials credentials.TransportCredentials
 	node        string
 	maxResponse int
 	network     *Network
@@ -103,11 +100,11 @@ func (s Server) key() key {
 	if err != nil {
 		logger.Warningf("eds: node of server %s cannot be encoded: %v", s.URI, err)
 	}
-	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.Network}
+	return key{s.URI, s.Credentials, string(node), s.MaxResponse, s.Network}
 }
 
-// clients are shared. The first user of one opens its stream and lends it a metrics recorder; the
-// last one closes it.
+// Clients are shared. Whoever comes first opens the stream and provides the metrics recorder, and
+// whoever leaves last closes it.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {

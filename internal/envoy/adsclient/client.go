@@ -12,16 +12,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// missingAfter is how long a requested resource may take to arrive before it counts as missing
-// (gRFC A57; docs/waits.md).
+// If a resource takes longer than this to arrive, we consider it missing (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// shortMissingAfter is for a resource that was missing before, if clusters arrived that short ago:
-// a server that has the endpoints of a cluster sends them soon after it.
+// Used for a resource that was missing before, provided that clusters have arrived within this
+// time. If a server has a cluster's endpoints, it usually sends them right after the cluster.
 const shortMissingAfter = 500 * time.Millisecond
 
-// client keeps the stream to one server. serial guards what changes after newClient, unless noted
-// otherwise.
+// client keeps the stream to one server. Unless noted otherwise, serial guards everything that
+// changes after newClient.
 type client struct {
 	server   Server
 	key      key
@@ -31,16 +30,16 @@ type client struct {
 	recorder estats.MetricsRecorder
 
 	serial       serial.Serializer
-	topics       [2]*topic // one for each of types
+	topics       [2]*topic // same order as types
 	current      *stream   // nil between streams
-	answered     bool      // a response has arrived on the current stream
-	ended        time.Time // when the last stream with a response ended; zero while one is open, and before
+	answered     bool      // there has been a response on the current stream
+	ended        time.Time // when the last stream that had a response ended; zero while there's one open
 	attempts     int       // streams since the last response, for the backoff
 	pings        pings
 	second       secondStream
-	outage       *Outage // why the server is unreachable, or nil
+	outage       *Outage // nil if the server is reachable
 	ignoredType  string
-	lastClusters time.Time // when the last response with clusters arrived
+	lastClusters time.Time // time of the last response with clusters
 }
 
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
@@ -106,7 +105,7 @@ func (c *client) endOutages() {
 	c.outage = nil
 }
 
-// lastMessage is now if the current stream has had a response.
+// lastMessage returns the current time if there's been a response on the current stream.
 func (c *client) lastMessage() (last time.Time) {
 	c.serial.Do(func() { last = c.ended })
 	if last.IsZero() {

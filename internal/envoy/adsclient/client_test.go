@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/credentials"
 	estats "google.golang.org/grpc/experimental/stats"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
@@ -120,12 +121,16 @@ func TestCancelledWatcherGetsNoUpdates(t *testing.T) {
 	})
 }
 
-func TestDifferentIdentitiesDoNotShareStream(t *testing.T) {
+func TestDifferentCredentialsDoNotShareStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
-		for _, identity := range []string{"x", "x", "y"} {
+		type named struct {
+			credentials.TransportCredentials
+			name string
+		}
+		for _, name := range []string{"x", "x", "y"} {
 			server := m.serverConfig()
-			server.Identity = identity
+			server.Credentials = named{server.Credentials, name}
 			defer Watch(server, Endpoints, "a", new(recordingWatcher), nil)()
 		}
 		synctest.Wait()

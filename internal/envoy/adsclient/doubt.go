@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// We cannot tell a server that is gone without closing its connection from one that has no updates.
-// But when endpoints fail, a working server usually sends new ones soon. If it does not, we open a
-// second stream, and keep the one that gets a response first:
+// If a server goes away without closing its connection, it looks just like a server that doesn't
+// have any updates. When endpoints fail, though, a working server usually sends new ones soon. If
+// we don't get any, we open a second stream and keep whichever one gets a response first:
 //
 //	0 s        last response
 //	10 s       an endpoint fails: wait until 30 s, and up to 10 s more
@@ -21,8 +21,8 @@ import (
 //
 // See docs/waits.md for these durations.
 const (
-	quietFor             = 30 * time.Second // silence of the current stream before a second one is opened
-	quietJitter          = 10 * time.Second // spreads the reconnections of a server's clients
+	quietFor             = 30 * time.Second // how long the stream has to be silent before we open a second one
+	quietJitter          = 10 * time.Second // so that a server's clients don't all reconnect at once
 	secondStreamInterval = 5 * time.Minute
 )
 
@@ -32,10 +32,10 @@ var (
 )
 
 type secondStream struct {
-	lastResponse time.Time    // when the current stream last received a response
-	lastAttempt  time.Time    // when a second stream was last opened
-	timer        serial.Timer // opens a second stream, and then limits how long it waits for a response
-	stream       *stream      // a second stream that waits for a response, or nil
+	lastResponse time.Time    // last response on the current stream
+	lastAttempt  time.Time    // when we last opened a second stream
+	timer        serial.Timer // first for opening a second stream, then for giving up on it
+	stream       *stream      // waiting for its first response, or nil
 }
 
 func (c *client) cancelSecond() {
@@ -47,8 +47,9 @@ func (c *client) cancelSecond() {
 }
 
 func (c *client) endpointsFailed() {
-	// We act on the first failure, since endpoints may report only one. A stream with frequent
-	// pings needs none of this: the pings find out if the server is gone.
+	// We can't wait for more failures, since endpoints may only report one. There's no need for any
+	// of this if the stream has frequent pings, which find out on their own that the server is
+	// gone.
 	c.serial.Do(func() {
 		second := &c.second
 		if !c.answered || c.current.frequentPings || second.timer.Runs() || second.stream != nil {

@@ -13,35 +13,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// Target is a set of resources that a channel needs, together with the servers that may have them.
+// Target has the resources that a channel needs, and the servers that may have them.
 type Target struct {
-	// Cluster names the target in the log.
+	// Cluster is what the target is called in the log.
 	Cluster string
-	// Servers holds at least one management server, in order of preference. Package core/ads decides
-	// which one is used.
+	// Servers are in order of preference, and there's at least one. Package core/ads decides which
+	// one to use.
 	Servers []Server
-	// ReachabilityOnly allows a switch to the next server even if all resources are known (gRFC
-	// A95).
+	// ReachabilityOnly allows switching to the next server even if we already have all resources
+	// (gRFC A95).
 	ReachabilityOnly bool
-	// Needs returns the resources that the target needs. clusters holds the states of the clusters
-	// that the previous result of Needs contained.
+	// Needs returns the resources that the target needs. clusters has the current states of the
+	// clusters that it asked for last time.
 	Needs func(clusters map[string]State) Needs
 }
 
-// Follower receives the updates of a target. Its methods are called one at a time, must not block,
-// and must not call this package, except Stop. A call that was already queued may arrive after
-// Stop.
+// Follower gets the updates of a target. We call its methods one at a time, and they must not
+// block. They must not call back into this package either, with the exception of Stop. Even after
+// Stop, a call that was already queued may still arrive.
 type Follower interface {
-	// Changed is called with each new snapshot, which replaces the previous one.
+	// Changed is called with each new snapshot, which replaces the one before.
 	Changed(Snapshot)
-	// Unknown is called while there is no snapshot to use, and again when the reason changes.
+	// Unknown is called while there's no usable snapshot, and again if the reason changes.
 	Unknown(error)
-	// Rejected is called when the server in use has sent an invalid resource. The last good
-	// resource stays in use.
+	// Rejected is called if the server in use has sent an invalid resource. We keep using the last
+	// good one.
 	Rejected(error)
-	// Lost is called when the server in use, or a server before it in Target.Servers, becomes
-	// unreachable, and again when the reason changes. Outage.LastMessage is set only if the server in
-	// use is unreachable. Then nothing confirms the snapshot. Lost(nil) is called when the outage ends.
+	// Lost is called when the server in use becomes unreachable, or one before it in
+	// Target.Servers. It's called again if the reason changes, and with nil when the outage is
+	// over. Outage.LastMessage is only set if it's the server in use that's unreachable, because
+	// then there's nobody left to confirm the snapshot.
 	Lost(*Outage)
 }
 
@@ -59,8 +60,8 @@ func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 	return g
 }
 
-// Following is a target whose updates are sent to a Follower. The methods of the Follower must call
-// no method of Following but Stop.
+// Following is a target whose updates are sent to a Follower. Stop is the only method that the
+// Follower itself may call.
 type Following struct {
 	target   Target
 	follower Follower
@@ -70,11 +71,11 @@ type Following struct {
 	serial     serial.Serializer
 	order      *ads.Servers
 	views      []*view
-	used       int    // index of the server of the last snapshot passed to Changed, or -1
-	lastReason string // the last reason passed to Unknown, or "" after a snapshot
+	used       int    // index of the server whose snapshot we last passed to Changed, or -1
+	lastReason string // last reason passed to Unknown, or "" after a snapshot
 
-	lastOutage     *Outage // the outage that was last reported to the follower, or nil
-	lastOutageUsed int     // index of the server in use when that outage was reported
+	lastOutage     *Outage // last outage passed to Lost, or nil
+	lastOutageUsed int     // index of the server in use at that time
 }
 
 func (g *Following) updateViews() {
@@ -91,7 +92,8 @@ func (g *Following) updateViews() {
 	}
 }
 
-// Stop ends the subscriptions. It may be called more than once, and also by the Follower.
+// Stop ends the subscriptions. It's fine to call it more than once, and the Follower may call it
+// too.
 func (g *Following) Stop() {
 	g.serial.Run(func() {
 		for _, v := range g.views {
@@ -101,8 +103,8 @@ func (g *Following) Stop() {
 	})
 }
 
-// LastMessage returns the time at which the server in use last sent a message, or the current time
-// while its stream is open.
+// LastMessage returns when we last heard from the server in use. While its stream is open, that's
+// the current time.
 func (g *Following) LastMessage() time.Time {
 	last := time.Now()
 	g.serial.Do(func() {
@@ -113,8 +115,8 @@ func (g *Following) LastMessage() time.Time {
 	return last
 }
 
-// EndpointsFailed is called when connections to endpoints of the target have failed. To each server
-// whose stream is silent we then open a second stream.
+// EndpointsFailed tells us that connections to the target's endpoints have failed. If a server's
+// stream is silent, we open a second one.
 func (g *Following) EndpointsFailed() {
 	g.serial.Do(func() {
 		for _, v := range g.views {
@@ -123,8 +125,8 @@ func (g *Following) EndpointsFailed() {
 	})
 }
 
-// shown is the server in use or, before any server has sent everything, the first one with
-// something valid.
+// shown returns the server in use. If no server has sent everything yet, it's the first one that
+// has sent anything valid.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -154,7 +156,7 @@ func (g *Following) notify() {
 			g.log(shown)
 			g.used = shown
 			if _, isInUse := g.outage(); !isInUse {
-				g.notifyOutage() // before the snapshot, which must not look confirmed by the earlier servers
+				g.notifyOutage() // must come before the snapshot, or it'd look as if the earlier servers had confirmed it
 			}
 		}
 		g.lastReason, g.views[shown].changed = "", false
@@ -176,7 +178,7 @@ func (g *Following) log(used int) {
 func (g *Following) noSnapshotReason() string {
 	var texts []string
 	for i, v := range g.views {
-		if v.err == nil { // this one may still have it
+		if v.err == nil { // this server may still have it
 			return ""
 		}
 		text := v.err.Error()
@@ -189,7 +191,7 @@ func (g *Following) noSnapshotReason() string {
 }
 
 func (g *Following) outage() (o *Outage, isInUse bool) {
-	// We look at the server in use first, and then at the ones before it.
+	// The server in use comes first, then the ones before it.
 	for i, v := range append([]*view{g.views[g.used]}, g.views[:g.used]...) {
 		if o := v.outage; o != nil && !o.recovered.Load() && (i > 0 || !o.partial) {
 			return o, i == 0

@@ -82,7 +82,6 @@ func (m *manager) serverConfig() Server {
 	return Server{
 		URI:         "passthrough:///" + m.name,
 		Credentials: insecure.NewCredentials(),
-		Identity:    "insecure",
 		Node:        &corev3.Node{Id: "test"},
 		MaxResponse: 1 << 20,
 		Read:        parse,

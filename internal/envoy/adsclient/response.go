@@ -13,12 +13,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// wrapperURL is the type of the message in which a server may wrap any resource.
-const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource" // servers may wrap any resource in one of these
 
 func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pingHeaders []string) {
-	// If s is the second stream, this response makes it the current one. We ignore a type that we
-	// never requested, instead of rejecting it.
+	// If s is the second stream, this response makes it the current one. Types that we never
+	// requested are ignored rather than rejected.
 	t := c.topic(response.GetTypeUrl())
 	var resources []ads.Resource
 	if t != nil {
@@ -28,7 +27,7 @@ func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pi
 	}
 	c.serial.Do(func() {
 		if s.ctx.Err() != nil {
-			return // replaced or closed in the meantime
+			return // replaced or closed while we were decoding
 		}
 		if s == c.second.stream && t != nil && s.requested[t.index] != nil {
 			c.takeOver(s)
@@ -86,7 +85,8 @@ func (c *client) handleFirst(pingHeaders []string) {
 	if c.outage == nil {
 		return
 	}
-	for _, t := range c.topics { // after an outage, what has not arrived gets its time again
+	// There was an outage, so everything that hasn't arrived yet gets another 15 s.
+	for _, t := range c.topics {
 		t.execute(t.subs.RestartTimers())
 	}
 }

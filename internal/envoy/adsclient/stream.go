@@ -19,14 +19,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// stream has a connection of its own: gRPC's backoff for connections would come on top of ours for
-// streams.
+// Each stream has its own connection. If they shared one, gRPC's backoff for connections would come
+// on top of ours.
 type stream struct {
 	ctx           context.Context
-	cancel        context.CancelCauseFunc // the cause is why the stream ended
+	cancel        context.CancelCauseFunc // the cause says why the stream ended
 	mailboxes     mailboxes
-	frequentPings bool        // a keepalive ping is sent every 30 s
-	requested     [2][]string // by topic, the names that were requested on a second stream before it became the current one
+	frequentPings bool        // pings every 30 s
+	requested     [2][]string // names we've requested on this stream while it was the second one, by topic
 }
 
 func (c *client) newStream(frequentPings bool) *stream {
@@ -35,12 +35,12 @@ func (c *client) newStream(frequentPings bool) *stream {
 }
 
 func (c *client) run(s *stream) {
-	// When the current stream ends, we open the next one. As elsewhere in gRPC, the backoff counts
-	// from the beginning of an attempt, so after a stream that has lasted longer than that we
-	// connect at once.
+	// Whenever the current stream ends, we open the next one. As elsewhere in gRPC, the backoff
+	// starts with the attempt rather than with its failure. So if the stream was open for longer
+	// than that, we reconnect right away.
 	for c.ctx.Err() == nil {
 		start, isCurrent := time.Now(), false
-		// This text becomes part of the errors of calls: short and printable.
+		// This ends up in the errors of calls, so keep it short and printable.
 		s.cancel(errors.New(printable.Text(printable.Brief(c.serve(s).Error()))))
 		c.serial.Do(func() { isCurrent = c.streamEnded(s, context.Cause(s.ctx)) })
 		if !isCurrent {
@@ -78,7 +78,7 @@ func (c *client) serve(s *stream) error {
 		if err != nil {
 			return err
 		}
-		headers, _ := rpc.Header() // Recv returns the same error
+		headers, _ := rpc.Header() // Recv would return the same error
 		c.received(s, response, headers.Get(pingHeader))
 	}
 }
@@ -106,7 +106,7 @@ func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 	case errors.Is(err, errRenewed) || errors.Is(err, errPingInterval) || errors.Is(err, errTakenOver):
 		logger.Infof("eds: stream to %s: %v", c.server.URI, err)
 		err = nil
-	case answered: // then the end of a stream is not a failure (gRFC A57)
+	case answered: // since there was a response, this isn't a failure (gRFC A57)
 		logger.Infof("eds: stream to %s ended: %v", c.server.URI, err)
 		err = nil
 	default:
@@ -122,7 +122,7 @@ func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 }
 
 func (c *client) requestAll(s *stream) {
-	// If s was a second stream, it has sent some requests already, and we do not repeat these.
+	// If s was the second stream, it has already sent some of the requests. Don't repeat those.
 	c.current = s
 	for i, t := range c.topics {
 		a := t.subs.Opened()
@@ -152,9 +152,9 @@ func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
 }
 
 func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
-	// Send blocks while the server does not read, so we call it on a goroutine of its own. We can
-	// ignore its errors: Recv returns more detailed ones.
-	node := c.server.Node // sent only in the first request
+	// Send blocks if the server doesn't read, so it needs its own goroutine. We don't have to look
+	// at its errors, because Recv returns more detailed ones.
+	node := c.server.Node // only sent with the first request
 	for {
 		i, r := s.mailboxes.take(s.ctx)
 		if r == nil {
@@ -177,12 +177,12 @@ func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_Stre
 	}
 }
 
-// mailbox holds the next request of a topic. Each request lists all subscriptions and acknowledges
-// the last response, so a new one can replace an unsent one: one is enough, even if the server
-// never reads.
+// mailbox has the next request of a topic. A request lists all subscriptions and acknowledges the
+// last response, so it's fine to drop one that hasn't been sent when there's a newer one. That way,
+// we never need more than one, even if the server doesn't read at all.
 type mailbox chan *ads.Request
 
-// put must not be called concurrently.
+// Not safe for concurrent use.
 func (m mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m:
@@ -207,28 +207,28 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// With this header a server allows a ping every 30 s; understudy serve sends it.
+// A server sends this header to allow a ping every 30 s. understudy serve does.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
 )
 
-// pings is for the streams that we open from now on: a connection cannot change its interval.
+// pings is the interval for new streams. On an open connection, it can't be changed.
 type pings int
 
 const (
 	pingsRare     pings = iota // every 5 minutes, the shortest interval that gRPC servers allow by default
 	pingsFrequent              // every 30 s
-	pingsRevoked               // every 5 minutes, because the server no longer allows more
+	pingsRevoked               // every 5 minutes, since the server has changed its mind
 )
 
 var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
 func (c *client) applyPingHeader(s *stream, values []string) {
-	// A change of the interval needs a new stream. If the server no longer allows frequent pings,
-	// we renew at once, before it closes the connection. If it begins to allow them, we wait 1 to 5
-	// minutes, so that its clients do not all reconnect at the same time. A second stream always
-	// starts with the long interval.
+	// It takes a new stream to change the interval. If the server no longer allows frequent pings,
+	// we have to replace the stream right away, or the server will close the connection. In the
+	// other direction we take 1 to 5 minutes, so that the server's clients don't all reconnect at
+	// once. A second stream always starts with the long interval.
 	allowed := len(values) == 1 && values[0] == pingValue
 	switch {
 	case c.pings == pingsFrequent && !allowed:

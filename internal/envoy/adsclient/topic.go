@@ -15,26 +15,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// topic has the subscriptions to resources of one type. client.serial guards it.
+// topic has the subscriptions to one type of resource, guarded by client.serial.
 type topic struct {
 	*Type
-	index         int // in client.topics
+	index         int
 	client        *client
 	subs          *ads.Subscriptions
 	watchers      map[string]map[Watcher]bool
 	timers        map[ads.Timer]*time.Timer
-	delayed       *ads.Request // a repeated NACK that is sent when delay fires, or nil
+	delayed       *ads.Request // repeated NACK to send once delay fires, or nil
 	delay         serial.Timer
 	lastRejection string
-	delivered     map[string]weak.Pointer[Resource] // the last parsed version; only watchers should keep it in memory
+	delivered     map[string]weak.Pointer[Resource] // weak pointers, so that only watchers keep a parsed resource in memory
 	warnTTL       sync.Once
 
-	// silences are of a server that is reachable, but has sent nothing since we requested a resource.
+	// Keyed by name. The server is reachable, but hasn't sent anything since we requested that
+	// resource.
 	silences map[string]*Outage
 }
 
 func (c *client) watch(typ *Type, name string, w Watcher) (cancel func()) {
-	if !utf8.ValidString(name) { // a request with an invalid name would end the stream of all watchers
+	if !utf8.ValidString(name) { // the server would end the stream, which belongs to all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", typ.noun, name, c.server.URI), true)
 		return func() {}
 	}
@@ -47,7 +48,7 @@ func (c *client) watch(typ *Type, name string, w Watcher) (cancel func()) {
 		if all == nil {
 			all = make(map[Watcher]bool)
 		}
-		t.watchers[name] = map[Watcher]bool{w: true} // the others already have the current state
+		t.watchers[name] = map[Watcher]bool{w: true} // the others already know
 		t.execute(t.subs.Watch(name, time.Since(c.lastClusters) < shortMissingAfter))
 		all[w] = true
 		t.watchers[name] = all
@@ -85,7 +86,8 @@ func (t *topic) execute(a ads.Actions) {
 		t.deliver(d)
 	}
 	for _, f := range a.Fail {
-		// We do not wrap f.Err: with a status, gRPC would fail even calls that wait for ready.
+		// Don't wrap f.Err. If there's a status in it, gRPC would fail even calls that are
+		// wait-for-ready.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = rejectedError{err}
@@ -108,10 +110,10 @@ func (t *topic) execute(a ads.Actions) {
 	}
 }
 
-const repeatedNACKDelay = 5 * time.Second // of a NACK for a version that we have rejected before (docs/waits.md)
+const repeatedNACKDelay = 5 * time.Second // how long we wait before we NACK the same version again (docs/waits.md)
 
 func (t *topic) send(r *ads.Request, later bool) {
-	// If a request is delayed already, this one takes its place and its timer.
+	// We replace a request that's already delayed, but keep its timer.
 	r = r.Replacing(t.delayed)
 	if !later {
 		t.dropDelayed()
@@ -130,8 +132,9 @@ func (t *topic) dropDelayed() {
 }
 
 func (t *topic) deliver(d ads.Resource) {
-	// We keep only the encoded resource, which is ten times smaller than the parsed one. A later
-	// watcher gets the same parsed one if another watcher still holds it.
+	// We only hold on to the encoded resource, which is ten times smaller than the parsed one. If
+	// some watcher still has the parsed one, a new watcher gets that. Otherwise, we have to parse
+	// it again.
 	r, _ := d.Parsed.(*Resource)
 	if r == nil {
 		r = t.delivered[d.Name].Value()
@@ -153,15 +156,15 @@ func (t *topic) deliver(d ads.Resource) {
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
 func (t *topic) expired(timer ads.Timer) {
-	// What has not arrived in time:
+	// There are three reasons why a resource may not have arrived in time:
 	//
-	//	no response for 15 s              the server is unreachable, for all watchers
-	//	none since we asked for this one  it is unreachable, for the watchers of this one
-	//	others                            the server does not have it
+	//	no response for 15 s               the server is unreachable, for all watchers
+	//	none since we asked for this one   it's unreachable, but only for this one's watchers
+	//	responses, but without this one    the server doesn't have it
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // a short timer is used only for a resource that was logged as missing before
+	if len(a.Fail) > 0 && !timer.Short { // short timers are only for resources we've already logged as missing
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}

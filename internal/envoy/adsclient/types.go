@@ -9,15 +9,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Type is a resource type.
 type Type struct {
 	url   string
-	noun  string // in errors
-	field string // holds the resource's name
+	noun  string
+	field string // name of the field with the resource's name
 	empty proto.Message
 }
 
-// The supported types, for *clusterv3.Cluster and *endpointv3.ClusterLoadAssignment.
+// The following types are supported: *clusterv3.Cluster and *endpointv3.ClusterLoadAssignment.
 var (
 	Clusters = &Type{
 		url:   "type.googleapis.com/envoy.config.cluster.v3.Cluster",

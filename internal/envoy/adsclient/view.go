@@ -6,37 +6,37 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// State is the state of a resource on one server. It is zero until the client knows this state.
+// State is the state of a resource on one server. It's zero until we know something about it.
 type State struct {
 	Good    *Resource
-	Version string // version of the response that contained Good, or ""
+	Version string // version of the response with Good, or ""
 	Err     error
 }
 
-// Snapshot holds the states of a target's resources on one server, by name.
+// Snapshot has the states of a target's resources on one server, by name.
 type Snapshot struct {
 	Server              int // index in Target.Servers
 	Clusters, Endpoints map[string]State
-	For                 any // Needs.For, copied from the result of Target.Needs
+	For                 any // copied from Needs.For
 }
 
-// Needs lists the resources that a target needs. Whole means that the target has endpoints even
-// without these resources.
+// Needs lists the resources that a target needs. If Whole is set, the target has endpoints even
+// without them.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
-	For                 any // arbitrary data, copied to Snapshot.For
+	For                 any // anything, copied to Snapshot.For
 }
 
-// view is a target's resources on one server.
+// view has a target's resources on one server.
 type view struct {
 	*Following
 	client  *client
 	server  int
-	changed bool // since the last snapshot
+	changed bool // there's something new since the last snapshot
 
 	resources map[resourceName]*viewedResource
-	needed    any // Needs.For of the last call of Target.Needs
+	needed    any // last Needs.For
 	err       error
 	outage    *Outage
 }
@@ -89,8 +89,8 @@ func (v *view) close() {
 }
 
 func (v *view) availability(whole bool) ads.Completeness {
-	// Without valid endpoints, a rejected resource counts as not received, since the server may
-	// send a better one.
+	// As long as there are no valid endpoints, we treat a rejected resource as if it hadn't
+	// arrived. The server may still send a better one.
 	waiting, rejected, good := false, false, whole
 	for key, r := range v.resources {
 		_, isRejected := errors.AsType[rejectedError](r.state.Err)
@@ -120,7 +120,7 @@ func (v *view) snapshot() Snapshot {
 }
 
 func (r *viewedResource) enqueue(update func(v *view)) {
-	// A Watcher must not block, so we queue the update.
+	// Watchers must not block, so we queue the update.
 	v := r.view
 	v.serial.Enqueue(func() {
 		if !r.unsubscribed {

@@ -1,5 +1,5 @@
-// Package cds reads those fields of Envoy's v3 Cluster that define its endpoints. docs/xds.md lists
-// them.
+// Package cds reads the fields of Envoy's v3 Cluster that define its endpoints. They're listed in
+// docs/xds.md.
 package cds
 
 import (
@@ -22,20 +22,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// Kind is the type of a cluster.
 type Kind int
 
 const (
 	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS clusters list their endpoints in Assignment. An endpoint with a host name is
-	// replaced by one endpoint for each address of the host.
+	// StrictDNS clusters list their endpoints in Assignment too, but an endpoint with a host name
+	// is replaced by one endpoint for each of the host's addresses.
 	StrictDNS
 	// LogicalDNS clusters have the addresses of Host (gRFC A37).
 	LogicalDNS
 	// EDS clusters get their endpoints over EDS, under the name in Service.
 	EDS
-	// Aggregate clusters have the endpoints of Children, in this order (gRFC A37).
+	// Aggregate clusters have the endpoints of Children, in that order (gRFC A37).
 	Aggregate
 )
 
@@ -44,23 +43,23 @@ type Cluster struct {
 	Name        string
 	Kind        Kind
 	Assignment  *endpointv3.ClusterLoadAssignment // its cluster name defaults to Name
-	Answer      discovery.Answer                  // the endpoints of Assignment
-	AnswerNotes []messages.Problem                // notes about ignored fields of Assignment
+	Answer      discovery.Answer                  // endpoints from Assignment
+	AnswerNotes []messages.Problem                // ignored fields of Assignment
 	Host        string                            // host:port
 	Service     string
 	Children    []string
-	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.
+	// OutlierDetection is nil for aggregates, and if the cluster doesn't configure it.
 	OutlierDetection *lbconfig.OutlierDetection
 	// Notes lists the ignored fields of the cluster.
 	Notes []messages.Problem
 }
 
-// Read parses a cluster. Its error is an *messages.Invalid.
+// Read parses a cluster. If it's invalid, the error is an *messages.Invalid.
 func Read(c *clusterv3.Cluster) (*Cluster, error) {
 	r := reader{message: c, cluster: &Cluster{Name: c.GetName()}}
 	r.checkName("name", c.GetName())
 	r.readKind()
-	if r.problems.Err() == nil && r.cluster.Kind != Aggregate { // the policy of an aggregate is ignored (gRFC A75)
+	if r.problems.Err() == nil && r.cluster.Kind != Aggregate { // an aggregate's policy is ignored (gRFC A75)
 		r.checkPolicy()
 	}
 	r.readOutlierDetection()
@@ -84,7 +83,7 @@ func (r *reader) checkName(path, name string) {
 	}
 }
 
-// NameProblem describes why the name of a cluster is invalid, or returns "" if it is valid.
+// NameProblem says what's wrong with the name of a cluster, or "" if it's fine.
 func NameProblem(name string) string {
 	switch {
 	case name == "":
@@ -95,7 +94,6 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// supportedTypes is the part of an error that lists the supported cluster types.
 const supportedTypes = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
@@ -121,8 +119,7 @@ func (r *reader) readKind() {
 	}
 }
 
-// aggregateName is the extension name that Envoy and gRPC require in an aggregate (gRFC A37).
-const aggregateName = "envoy.clusters.aggregate"
+const aggregateName = "envoy.clusters.aggregate" // required by both Envoy and gRPC (gRFC A37)
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
 	if name := custom.GetName(); name != aggregateName {
@@ -176,8 +173,8 @@ func (r *reader) readAssignment() {
 	r.problems.Merge("load_assignment", err)
 }
 
-// readOutlierDetection reads the outlier_detection of a cluster. The field of an aggregate is only
-// validated, because it does not apply to the clusters of the aggregate (gRFCs A50 and A75).
+// readOutlierDetection only validates the field if it's in an aggregate, since it doesn't apply to
+// the clusters that the aggregate is made of (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
 	given := r.message.GetOutlierDetection()
 	if given == nil {
@@ -213,8 +210,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// unnotedFields lists the fields that cause no note: supported fields, and fields that only concern
-// Envoy's own connections.
+// Fields we don't need a note for: either we support them, or they only matter for Envoy's own
+// connections.
 var unnotedFields = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
@@ -222,11 +219,10 @@ var unnotedFields = []protoreflect.Name{
 	"outlier_detection",
 }
 
-// weightedRoundRobin is the name of the policy that every cluster uses (gRFC A34).
-const weightedRoundRobin = "understudy_weighted_round_robin"
+const weightedRoundRobin = "understudy_weighted_round_robin" // used for every cluster (gRFC A34)
 
-// checkPolicy adds a problem unless the cluster uses weighted round robin: as the lb_policy
-// ROUND_ROBIN, or as an entry of load_balancing_policy (gRFC A52).
+// Weighted round robin is the only policy we accept. It can be the lb_policy ROUND_ROBIN or an
+// entry of load_balancing_policy (gRFC A52).
 func (r *reader) checkPolicy() {
 	const want = "want ROUND_ROBIN, which is weighted"
 	list := r.message.GetLoadBalancingPolicy()
@@ -268,8 +264,7 @@ func isRoundRobin(config *anypb.Any) bool {
 	return false
 }
 
-// readTypes has the types of the Anys that Read reads.
-var readTypes = func() map[protoreflect.FullName]protoreflect.MessageType {
+var readTypes = func() map[protoreflect.FullName]protoreflect.MessageType { // types of the Anys that Read reads
 	types := make(map[protoreflect.FullName]protoreflect.MessageType)
 	for _, m := range []proto.Message{&aggregatev3.ClusterConfig{}, &roundrobinv3.RoundRobin{}, &wrrlocalityv3.WrrLocality{}, &typev3.TypedStruct{}} {
 		types[proto.MessageName(m)] = m.ProtoReflect().Type()
@@ -277,12 +272,11 @@ var readTypes = func() map[protoreflect.FullName]protoreflect.MessageType {
 	return types
 }()
 
-// ReadType returns the type with the given URL, or nil if Read does not read Anys of this type. What
-// it returns does not depend on the types that the program links, so that every program accepts the
+// ReadType returns the type with the given URL, or nil if Read doesn't read Anys of this type. We
+// don't look at the types that happen to be linked into the program, so all programs accept the
 // same files.
 func ReadType(url string) protoreflect.MessageType { return readTypes[NameOfType(url)] }
 
-// NameOfType returns the name of the type with the given URL.
 func NameOfType(url string) protoreflect.FullName {
 	return protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:])
 }

@@ -1,6 +1,7 @@
 package cds
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 
@@ -10,39 +11,38 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// Maker creates discovery mechanisms from clusters. Its exported fields must be set before use. It
-// is not safe for concurrent use.
+// Maker turns clusters into discovery mechanisms. Set its exported fields before use. Not safe for
+// concurrent use.
 type Maker struct {
-	// Target is the channel's target. Its options also apply to the sources that Maker creates.
+	// Target is the channel's target. Its options also apply to the sources we create.
 	Target *discovery.Target
 	// EDS returns the source of a ClusterLoadAssignment.
 	EDS func(service string) (discovery.Source, error)
-	// Scope identifies a management server. EDS sources with different scopes are never equal, so that
-	// the endpoints of two servers are not mixed.
+	// Scope identifies a management server. EDS sources are never equal if their scopes differ, so
+	// the endpoints of two servers don't get mixed up.
 	Scope int
 
-	previous map[string]discovery.Source // the sources that the last call of Mechanisms used, by key
-	current  map[string]discovery.Source // the sources that the current call uses, by key
+	previous map[string]discovery.Source // sources that the last call of Mechanisms used, by key
+	current  map[string]discovery.Source // sources that the current call has used so far
 }
 
-// DNS holds the default settings for periodic lookups of the names in clusters.
+// DNS has the default settings for looking up names in clusters periodically.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
-// Known is the state of a cluster.
 type Known struct {
-	// Cluster is nil if the cluster has not been received yet, or if Err is set.
+	// Cluster is nil if we haven't received it yet, or if Err is set.
 	Cluster *Cluster
 	Err     error
-	// NoEndpoints, if set, refuses the endpoints of the cluster, which then keeps the last ones.
+	// NoEndpoints, if set, makes us refuse the cluster's endpoints and keep the last ones.
 	NoEndpoints error
 }
 
-// Mechanism is a discovery mechanism of a resolved cluster.
 type Mechanism struct {
 	clusters.Entry
-	Cluster     *Cluster // nil if it could not be read yet or at all
+	Cluster     *Cluster // nil if it hasn't been read yet, or couldn't be
 	NoEndpoints error    // see Known
 }
 
@@ -51,21 +51,24 @@ type Graph struct {
 	List  []Mechanism
 	Known map[string]Known
 	Asked []string // names of the clusters that were requested, in this order
+	Notes error    // about fields of these clusters that have no effect, or nil
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
 func Resolve(first string, lookup func(name string) Known) *Graph {
-	g := &Graph{Known: make(map[string]Known)}
+	g, notes := &Graph{Known: make(map[string]Known)}, new(messages.Invalid)
 	entries, asked := clusters.Resolve(first, func(name string) clusters.Cluster {
 		k := lookup(name)
 		g.Known[name] = k
 		c := clusters.Cluster{Err: k.Err, Waiting: k.Err == nil && k.Cluster == nil}
 		if k.Cluster != nil {
 			c.Children = k.Cluster.Children
+			notes.Merge(fmt.Sprintf("cluster %q", name), &messages.Invalid{Problems: k.Cluster.Notes})
 		}
 		return c
 	})
 	g.Asked = asked
+	g.Notes = notes.Err()
 	for _, e := range entries {
 		k := g.Known[e.Name]
 		g.List = append(g.List, Mechanism{e, k.Cluster, k.NoEndpoints})
@@ -93,10 +96,8 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 		return m.reuse("waiting", 1, func() (discovery.Source, error) {
 			return reportSource(func(r *discovery.Receiver) { r.Trying("waiting for the cluster") }), nil
 		})
-	case e.Err != nil:
-		return m.failing(e.Err)
-	case e.NoEndpoints != nil:
-		return m.failing(e.NoEndpoints)
+	case e.Err != nil || e.NoEndpoints != nil:
+		return m.failing(cmp.Or(e.Err, e.NoEndpoints))
 	}
 	c := e.Cluster
 	switch c.Kind {
@@ -105,8 +106,8 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 	case LogicalDNS:
 		return m.dns(c.Host)
 	}
-	// An edited cluster gets a new source. When another cluster is edited, the key and therefore the
-	// source stay the same, so the names are not looked up again.
+	// If a cluster is edited, it needs a new source. All others keep theirs, since their keys don't
+	// change, and we don't have to look up their names again.
 	return m.reuse(fmt.Sprintf("%d %q %s", c.Kind, c.Name, c.Answer.Identity), topology.Size(&c.Answer), func() (discovery.Source, error) {
 		if c.Kind == StrictDNS {
 			if s := newStrict(c, m.dns); len(s.hosts) > 0 {
@@ -133,17 +134,17 @@ func (m *Maker) reuse(key string, size int, create func() (discovery.Source, err
 	return s
 }
 
-// comparableSource wraps a source. A *comparableSource is comparable, whereas a source need not be.
+// Sources don't have to be comparable, but a pointer to one of these is.
 type comparableSource struct {
 	discovery.Source
 	size int
 }
 
-// Size returns the number of endpoints, for the store that keeps the answers of idle channels.
+// Size returns the number of endpoints. Package join asks for it when it stores the answers of idle
+// channels.
 func (o *comparableSource) Size() int { return o.size }
 
-// dns returns the source that looks up a DNS name. It uses the source of a failover target, because
-// this source supports proxies.
+// We use the source of a failover target here, because it supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.reuse("dns "+host, 1, func() (discovery.Source, error) {
 		list := (&url.URL{Scheme: "dns", Path: "/" + host}).String()
@@ -155,15 +156,14 @@ func (m *Maker) dns(host string) discovery.Source {
 	})
 }
 
-// failing returns a source that fails with an error. An invalid cluster must fail only its own
-// discovery mechanism.
+// If a cluster is invalid, only its own mechanism should fail, so we give it a source that fails.
 func (m *Maker) failing(err error) discovery.Source {
 	return m.reuse("failing "+err.Error(), 1, func() (discovery.Source, error) {
 		return reportSource(func(r *discovery.Receiver) { r.Fail(err) }), nil
 	})
 }
 
-// reportSource is a source that makes a single report.
+// reportSource is a source that reports once and then does nothing.
 type reportSource func(*discovery.Receiver)
 
 func (s reportSource) Start(r *discovery.Receiver) (discovery.Started, error) {

@@ -25,12 +25,12 @@ import (
 var logger = grpclog.Component("understudy")
 
 // strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an
-// endpoint with the weight of the name.
+// endpoint, with the weight of the name.
 type strictSource struct {
 	cluster  *Cluster
 	hosts    []string
 	sources  []discovery.Source
-	literals []string // addresses that need no lookup
+	literals []string // no need to look these up
 }
 
 func newStrict(c *Cluster, lookup func(host string) discovery.Source) *strictSource {
@@ -50,8 +50,8 @@ func newStrict(c *Cluster, lookup func(host string) discovery.Source) *strictSou
 	return s
 }
 
-// hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
-// address or a Unix socket.
+// hostOf returns the host:port of an endpoint, or "" if there's nothing to look up because its
+// first address is an IP address or a Unix socket.
 func hostOf(e discovery.Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -77,7 +77,7 @@ func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, source := range s.sources {
 		update, fail := func(a discovery.Answer) error { return w.found(i, a) }, func(err error) { w.failed(i, err) }
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: update, Fail: fail}))
-		if err != nil { // the lookups of the other names must go on
+		if err != nil { // we still need the other names
 			fail(err)
 		}
 		w.names = append(w.names, started)
@@ -112,7 +112,7 @@ type strictSubscription struct {
 	holdTimer serial.Timer
 
 	lastUpdate time.Time
-	paceTimer  serial.Timer // sends the next answer, or the last one again
+	paceTimer  serial.Timer // sends the next answer, or retries the last one
 	rejections int
 	lastLogged string
 }
@@ -138,8 +138,8 @@ func (w *strictSubscription) resolveNow() {
 	}
 }
 
-// found applies the result of a lookup. A result without addresses counts as a failure, because
-// gRPC's DNS resolver returns no addresses for a name that does not exist.
+// found treats an answer without addresses as a failure, because that's what gRPC's DNS resolver
+// returns if a name doesn't exist.
 func (w *strictSubscription) found(i int, a discovery.Answer) error {
 	var addresses []string
 	for _, e := range a.Resolved {
@@ -168,22 +168,21 @@ func (w *strictSubscription) failed(i int, err error) {
 	})
 }
 
-// These constants determine the minimum time between two answers. A cluster may have many names
-// whose lookups end within seconds, and each answer costs CPU time for every name.
+// Every answer costs CPU time for every name. If there are many names, all of their lookups may end
+// within seconds, so we wait a while between answers.
 const (
-	fewNames     = 16                     // answers for at most fewNames names are not delayed
-	pausePerName = 100 * time.Microsecond // for each name; to build an answer takes about a thirtieth of this
+	fewNames     = 16                     // no need to wait with this many names
+	pausePerName = 100 * time.Microsecond // about 30 times as long as it takes to build an answer
 )
 
-// publish sends the current answer, at once or after the minimum time since the last one. If the
-// channel rejects it, publish tries again after a backoff.
+// If the channel rejects the answer, publish tries again after a backoff.
 func (w *strictSubscription) publish() {
 	if w.closed.Load() || !w.set.Ready() {
 		return
 	}
 	wait := time.Until(w.lastUpdate.Add(time.Duration(len(w.hosts)) * pausePerName))
 	if len(w.hosts) > fewNames && wait > 0 {
-		w.paceTimer.Start(&w.events, wait, w.publish) // also if the timer runs: it may be the longer backoff
+		w.paceTimer.Start(&w.events, wait, w.publish) // restart it even if it's running, it may be the longer backoff
 		return
 	}
 	w.lastUpdate = time.Now()
@@ -211,9 +210,9 @@ func (w *strictSubscription) publish() {
 	w.rejections++
 }
 
-// resolve replaces each host name in the cluster by its addresses. An address that several names
-// have is used only for the first of them. The additional addresses of an endpoint are added to the
-// first address of its name.
+// resolve replaces the cluster's host names with their addresses. If several names have the same
+// address, only the first gets it. The additional addresses of an endpoint go to the first address
+// of its name.
 func (s *strictSource) resolve(names map[string]discovery.Name) (answer discovery.Answer, hasEndpoints bool) {
 	answer = s.cluster.Answer
 	answer.Identity, answer.Empty = "", false
@@ -259,14 +258,14 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 	return answer, hasEndpoints
 }
 
-// limitWeights scales down the weights of a locality if their sum exceeds the limit. This can
-// happen because each address of a name has the name's weight.
+// Each address of a name has the name's full weight, so the sum may exceed the limit. In that case,
+// we scale down the weights of the locality.
 func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum float64
 	for _, e := range list {
 		sum += float64(max(e.Weight, 1))
 	}
-	if scale := (math.MaxUint32 - float64(len(list))) / sum; scale < 1 { // leaves room to raise each weight to at least 1
+	if scale := (math.MaxUint32 - float64(len(list))) / sum; scale < 1 { // leaves room for rounding up to 1
 		for i := range list {
 			list[i].Weight = max(uint32(float64(list[i].Weight)*scale), 1)
 		}

@@ -16,13 +16,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// decoder decodes YAML by the rules of protobuf's JSON format. Unlike protojson, it does not stop
-// at the first mistake, and reports positions.
+// decoder decodes YAML according to protobuf's JSON format. Unlike protojson, it reports all
+// mistakes instead of stopping at the first, and says where they are.
 //
-// With leavesOut, it leaves out each Any whose type we do not read, because without its value the Any
-// would mislead those who do: an UpstreamTlsContext without fields verifies no certificate. An Any
-// takes the smallest part with it that can be left out: an entry of a map, an element of a list, or
-// a field of the cluster. A list that loses all of its elements counts like an Any.
+// If leavesOut is set, we drop every Any whose type we don't read. Without its value, an Any would
+// be misleading for clients that do read it, e.g. an UpstreamTlsContext without fields doesn't
+// verify certificates. An Any takes with it the smallest part that can be dropped as a whole: an
+// entry of a map, an element of a list, or a field of the cluster. If a list loses all of its
+// elements, it's treated like an Any.
 //
 //	transport_socket: {name: tls, typed_config: ANY}                       -> transport_socket
 //	load_balancing_policy: {policies: [{typed_extension_config: …ANY}, …]} -> policies[0]
@@ -30,14 +31,14 @@ import (
 type decoder struct {
 	path      string
 	resources []resource
-	isSingle  bool // the file has a single ClusterLoadAssignment
+	isSingle  bool // the file is a single ClusterLoadAssignment
 	problems  messages.Invalid
 
 	leavesOut bool
-	notes     messages.Invalid // what is left out
+	notes     messages.Invalid // what we dropped
 }
 
-// indispensable has the messages that are never left out, whatever they contain.
+// Never drop these, no matter what's in them.
 var indispensable = map[protoreflect.FullName]bool{
 	clusterName:    true,
 	assignmentName: true,
@@ -45,8 +46,8 @@ var indispensable = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.LbEndpoint":          true,
 }
 
-// message decodes a message. It returns the type of the Any because of which the message must be left
-// out as a whole, or "".
+// message decodes a message. If it has to be dropped as a whole because of some Any, we return the
+// type of that Any.
 func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because protoreflect.FullName) {
 	if !d.checkKind(node, yaml.MappingNode) {
 		return ""
@@ -56,7 +57,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because prot
 	}
 	given := make(map[protoreflect.FieldNumber]*yaml.Node)
 	for key, value := range pairs(node) {
-		if key.Value == typeKey { // only an Any needs it
+		if key.Value == typeKey { // allowed anywhere, but only an Any needs it
 			if want := m.Descriptor().FullName(); d.checkKind(value, yaml.ScalarNode) && cds.NameOfType(value.Value) != want {
 				d.add(value, "want the type type.googleapis.com/%s, got %s", want, describe(value))
 			}
@@ -66,7 +67,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because prot
 		if field == nil {
 			continue
 		}
-		if first := given[field.Number()]; first != nil { // in snake case and in camel case
+		if first := given[field.Number()]; first != nil { // e.g. once in snake case and once in camel case
 			d.add(key, "%s is already given on line %d", printable.Quote(key.Value), first.Line)
 			continue
 		}
@@ -88,7 +89,6 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because prot
 	return because
 }
 
-// checkKind reports whether a node has the given kind, and adds a problem if it has not.
 func (d *decoder) checkKind(node *yaml.Node, kind yaml.Kind) bool {
 	if node.Kind != kind {
 		d.add(node, "want %s, got %s", kindName(kind), describe(node))
@@ -109,14 +109,14 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 		return field
 	}
 	suggestion := ""
-	if len(d.problems.Problems) < messages.MaxProblems { // for 2 million fields, suggestions would take more than a minute
+	if len(d.problems.Problems) < messages.MaxProblems { // with 2 million fields, suggestions would take more than a minute
 		suggestion = suggest(key.Value, fields)
 	}
 	d.add(key, "unknown field %s%s", printable.Quote(key.Value), suggestion)
 	return nil
 }
 
-// set sets a field. All map fields in Envoy's protos have string keys.
+// Note that all map fields in Envoy's protos have string keys.
 func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (because protoreflect.FullName) {
 	switch {
 	case field.IsList() && d.checkKind(node, yaml.SequenceNode):
@@ -149,7 +149,8 @@ func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflec
 	return because
 }
 
-// value decodes a value of a field, or of an element or an entry of the field. empty is such a value.
+// value decodes the value of a field or, if it's a list or map, one of its elements. empty is a new
+// value of that type.
 func (d *decoder) value(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor, empty protoreflect.Value) (v protoreflect.Value, because protoreflect.FullName) {
 	if isLeaf(elementOf(field)) {
 		return d.leaf(node, m, field), ""
@@ -158,7 +159,6 @@ func (d *decoder) value(node *yaml.Node, m protoreflect.Message, field protorefl
 	return empty, because
 }
 
-// leaveOut reports whether something is left out because of an Any of a type, and notes it.
 func (d *decoder) leaveOut(node *yaml.Node, because protoreflect.FullName) bool {
 	if because != "" {
 		d.notes.AddAt(d.positionOf(node), "left out for clients, because %s is not read", because)
@@ -166,11 +166,10 @@ func (d *decoder) leaveOut(node *yaml.Node, because protoreflect.FullName) bool 
 	return because != ""
 }
 
-// typeKey is the key that holds the type of a message in protobuf's JSON format.
-const typeKey = "@type"
+const typeKey = "@type" // as in protobuf's JSON format
 
-// any decodes an Any. If we do not read its type, it keeps the type and has no value: we need not
-// know the message, and could not check it.
+// any decodes an Any. If it's of a type that we don't read, we keep the type but not the value,
+// which we can't check without knowing the message.
 func (d *decoder) any(node *yaml.Node, to *anypb.Any) (because protoreflect.FullName) {
 	url := typeURL(node)
 	switch t := cds.ReadType(url); {
@@ -193,7 +192,6 @@ func (d *decoder) any(node *yaml.Node, to *anypb.Any) (because protoreflect.Full
 	return because
 }
 
-// typeURL returns the type that a node gives, or "".
 func typeURL(node *yaml.Node) string {
 	if _, value := entry(node, typeKey); value != nil && value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str" {
 		return value.Value
@@ -201,13 +199,14 @@ func typeURL(node *yaml.Node) string {
 	return ""
 }
 
-// isLeaf reports whether a field is decoded with protojson, because it is a scalar, an enum, or a
-// message with a special JSON format. An Any is no leaf, because we do not read all of its types.
+// Leaves are decoded with protojson. They're scalars, enums and messages with a special JSON
+// format. Any is an exception, since we don't read all of its types.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf" && field.Message().Name() != "Any"
 }
 
-// elementOf returns what describes the entries of a map. A list and its elements have one descriptor.
+// The values of a map have their own descriptor, but the elements of a list share one with the
+// list.
 func elementOf(field protoreflect.FieldDescriptor) protoreflect.FieldDescriptor {
 	if field.IsMap() {
 		return field.MapValue()
@@ -215,7 +214,7 @@ func elementOf(field protoreflect.FieldDescriptor) protoreflect.FieldDescriptor 
 	return field
 }
 
-// leaf decodes a value for which isLeaf is true. It returns an invalid value after a mistake.
+// leaf returns an invalid value if there's a mistake.
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) protoreflect.Value {
 	element := elementOf(field)
 	if v := decodePlain(node, element); v.IsValid() {
@@ -252,7 +251,7 @@ func decodeJSON(node *yaml.Node, scratch protoreflect.Message, field protoreflec
 		return v.List().Get(0)
 	case field.IsMap():
 		return v.Map().Get(protoreflect.ValueOfString("").MapKey())
-	case scratch.Has(field) || !field.HasPresence(): // for most fields, zero is the same as unset
+	case scratch.Has(field) || !field.HasPresence(): // if there's no presence, zero is the same as unset
 		return v
 	}
 	return v

@@ -1,5 +1,5 @@
 // Package clusterfile reads files of endpoints or clusters and reports the positions of mistakes.
-// Package discovery/file documents the format.
+// See package discovery/file for the format.
 package clusterfile
 
 import (
@@ -19,29 +19,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
+// MaxSize is the maximum size of a file in bytes. 16 MiB of YAML is about 100,000 endpoints.
 const MaxSize = 16 << 20
 
-// Load reads and validates the file at path. It sets defaults, so that a control plane can serve
-// the result to clients. If the file contains a list of clusters, all of them must be valid.
+// Load reads and validates the file at path. It also sets defaults, so that a control plane can
+// serve the result to clients. If there's a list of clusters, all of them must be valid.
 //
-// Errors contain the path. If the content is invalid, the error is a *messages.Invalid.
+// Errors include the path. If it's the content that's invalid, the error is a *messages.Invalid.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
 	doc, _, empty, err := load(path, data, err)
 	return doc, cmp.Or(err, empty)
 }
 
-// LoadFrom is like Load, but reads from r. Errors contain name instead of a path, and name is also
-// the default name of the cluster.
+// LoadFrom is like Load, but reads from r. Errors include name instead of a path, and the cluster
+// is called name if the file doesn't say otherwise.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
 	doc, _, empty, err := load(name, data, err)
 	return doc, cmp.Or(err, empty)
 }
 
-// LoadEach is like Load, but clusters that list no endpoint do not make the others invalid: empty is
-// their error. LoadEach also leaves out of the messages what is not read, and notes describes it.
+// LoadEach is like Load, but a cluster that doesn't list any endpoints doesn't make the others
+// invalid. Its error is returned as empty. We also strip everything that we don't read from the
+// messages, and notes says what that was.
 func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	data, err := Read(path)
 	doc, d, empty, err := load(path, data, err)
@@ -63,8 +64,8 @@ func load(path string, data []byte, err error) (doc *Document, d *decoder, empty
 	return doc, d, empty, err
 }
 
-// check returns the problems of the clusters without endpoints, and an error if another cluster is
-// invalid.
+// check returns two errors: one for clusters without endpoints, and one for clusters that are
+// invalid in any other way.
 func (d *Document) check() (empty, err error) {
 	var invalid, noEndpoints messages.Invalid
 	seen := make(map[messages.Position]bool)
@@ -72,7 +73,8 @@ func (d *Document) check() (empty, err error) {
 		invalid.Merge("", d.clusters[name].Err)
 		noEndpoints.Merge("", d.clusters[name].NoEndpoints)
 		for _, e := range cds.Resolve(name, d.Find).List {
-			// Another file may have a missing cluster, and the error of an invalid one is known.
+			// If it's missing, it may be in another file. If it's invalid, we've already reported
+			// it.
 			known, ok := d.clusters[e.Name]
 			if at := d.references[reference{e.Parent, e.Name}]; ok && e.Err != nil && known.Err == nil && !seen[at] {
 				seen[at] = true
@@ -86,11 +88,11 @@ func (d *Document) check() (empty, err error) {
 	return noEndpoints.Err(), invalid.Err()
 }
 
-// Read returns the content of the file at path, which must not exceed MaxSize. It returns an error
-// for a pipe, because opening a pipe would block until there is a writer.
+// Read returns the content of the file at path, which must not exceed MaxSize. It refuses to read
+// pipes, because opening one would block until there's a writer.
 func Read(path string) (data []byte, err error) {
 	defer func() {
-		if e, ok := errors.AsType[*os.PathError](err); ok { // says which call failed, which is of no interest
+		if e, ok := errors.AsType[*os.PathError](err); ok { // it says which call failed, but nobody cares
 			err = fmt.Errorf("%s: %w", path, e.Err)
 		}
 	}()
@@ -121,26 +123,25 @@ func readAll(r io.Reader, path string) ([]byte, error) {
 
 // Document is the content of a well-formed file. It must not be modified.
 type Document struct {
-	// Endpoints is nil if the file contains a list of clusters.
+	// Endpoints is nil if the file has a list of clusters.
 	Endpoints *endpointv3.ClusterLoadAssignment
-	// Clusters is nil if the file contains no list of clusters.
+	// Clusters is nil if the file has no list of clusters.
 	Clusters []*clusterv3.Cluster
 
 	path     string
-	names    []string             // of the clusters, in the order of the file
-	clusters map[string]cds.Known // whose errors and notes have positions
+	names    []string             // same order as in the file
+	clusters map[string]cds.Known // errors and notes have positions
 
 	references map[reference]messages.Position
 }
 
-// reference is the name of a cluster among the children of an aggregate.
-type reference struct{ parent, child string }
+type reference struct{ parent, child string } // child is named by the aggregate parent
 
 // Names returns the names of the clusters, in the order of the file.
 func (d *Document) Names() []string { return d.names }
 
-// Choose returns the name of the cluster to use. requested is the cluster that the target names, or
-// "" if it names none.
+// Choose returns the name of the cluster to use. requested is the one named in the target, or "" if
+// there is none.
 func (d *Document) Choose(requested string) (string, error) {
 	switch _, ok := d.clusters[requested]; {
 	case requested == "" && len(d.names) == 1:
@@ -157,7 +158,7 @@ func (d *Document) quotedNames() string {
 	return printable.Line(`"`+strings.Join(d.names, `", "`)+`"`, 5*maxShown)
 }
 
-// Find returns the state of a cluster. All callers share the result.
+// Find returns the state of a cluster. The result is shared by all callers.
 func (d *Document) Find(name string) cds.Known {
 	if known, ok := d.clusters[name]; ok {
 		return known
@@ -165,20 +166,13 @@ func (d *Document) Find(name string) cds.Known {
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
 
-// Resolve returns the discovery mechanisms of a cluster of the file, whose errors have positions, and notes
-// about the fields of its clusters that have no effect, or nil.
-func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
-	g = cds.Resolve(name, d.Find)
+// Resolve returns the discovery mechanisms of a cluster of the file. Errors and notes have positions.
+func (d *Document) Resolve(name string) *cds.Graph {
+	g := cds.Resolve(name, d.Find)
 	for i, e := range g.List {
 		if at, ok := d.references[reference{e.Parent, e.Name}]; ok && e.Err != nil && d.clusters[e.Name].Err == nil {
 			g.List[i].Err = fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
 		}
 	}
-	var all messages.Invalid
-	for _, name := range g.Asked {
-		if c := g.Known[name].Cluster; c != nil {
-			all.Merge("", &messages.Invalid{Problems: c.Notes})
-		}
-	}
-	return g, all.Err()
+	return g
 }

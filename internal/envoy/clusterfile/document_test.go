@@ -69,9 +69,9 @@ func TestMechanismsHaveClusterName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
-		g, notes := doc.Resolve(name)
-		if notes != nil || len(g.List) != 1 || g.List[0].Cluster.Assignment.GetClusterName() != want {
-			t.Errorf("Resolve(%s) = %v, %v, want one with the cluster_name %s", name, g.List, notes, want)
+		g := doc.Resolve(name)
+		if g.Notes != nil || len(g.List) != 1 || g.List[0].Cluster.Assignment.GetClusterName() != want {
+			t.Errorf("Resolve(%s) = %v, %v, want one with the cluster_name %s", name, g.List, g.Notes, want)
 		}
 	}
 }

@@ -94,14 +94,14 @@ func checkClusters(t *testing.T, doc *Document) {
 		t.Errorf("error %.4000q is not a short line", err)
 	}
 	for _, c := range doc.Clusters {
-		g, notes := doc.Resolve(c.GetName())
+		g := doc.Resolve(c.GetName())
 		for _, e := range g.List {
 			if e.Err != nil && strings.ContainsAny(e.Err.Error(), "\n\r\x00") {
 				t.Errorf("error %q is not one line", e.Err)
 			}
 		}
-		if notes != nil {
-			checkError(t, notes)
+		if g.Notes != nil {
+			checkError(t, g.Notes)
 		}
 	}
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Parse decodes the cluster or clusters in data. Its error is a *messages.Invalid. A cluster may still
-// be invalid: then Find returns its error.
+// Parse decodes the cluster or clusters in data. Its error is a *messages.Invalid. Note that a
+// cluster can still be invalid, in which case Find returns its error.
 func Parse(path string, data []byte) (*Document, error) {
 	doc, _, err := parse(path, data)
 	return doc, err
 }
 
-// parse also returns the decoder, which has the positions of everything. The nodes take forty times
-// as much memory as the file, so that a Document only has the positions that it needs.
+// The decoder knows the position of everything, but its nodes take up forty times as much memory as
+// the file. That's why a Document only gets the positions it needs.
 func parse(path string, data []byte) (*Document, *decoder, error) {
 	d := &decoder{path: path}
 	root := d.parseYAML(data)
@@ -46,7 +46,7 @@ func parse(path string, data []byte) (*Document, *decoder, error) {
 		if known.Cluster == nil {
 			continue
 		}
-		for j, child := range slices.Backward(known.Cluster.Children) { // the first of several remains
+		for j, child := range slices.Backward(known.Cluster.Children) { // if there are several, the first one wins
 			doc.references[reference{c.GetName(), child}] = d.locate(d.resources[i], fmt.Sprintf("cluster_type.typed_config.clusters[%d]", j))
 		}
 	}
@@ -66,11 +66,11 @@ func (d *decoder) decode(doc *Document) []*clusterv3.Cluster {
 			d.message(r.node, c.ProtoReflect())
 		}
 		if d.isSingle {
-			c.Name = cmp.Or(c.GetName(), strings.ToValidUTF8(NameOf(d.path), "\uFFFD")) // a path need not be valid UTF-8
+			c.Name = cmp.Or(c.GetName(), strings.ToValidUTF8(NameOf(d.path), "\uFFFD")) // paths don't have to be valid UTF-8
 			doc.Endpoints = c.GetLoadAssignment()
 		}
 		if assignment := c.GetLoadAssignment(); assignment != nil {
-			setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // the missing name is reported for the cluster
+			setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // don't complain about the missing name twice
 		}
 		at := d.locate(r, "name")
 		if line := lines[c.GetName()]; line > 0 {
@@ -85,8 +85,8 @@ func (d *decoder) decode(doc *Document) []*clusterv3.Cluster {
 	return list
 }
 
-// setDefaults sets fields that a file may omit but a control plane must not. If no locality of a
-// priority has a weight, all localities of the priority get weight 1.
+// setDefaults sets fields that are optional in a file but required from a control plane. If no
+// locality in a priority has a weight, they all get weight 1.
 func setDefaults(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	cluster.ClusterName = cmp.Or(cluster.GetClusterName(), name)
 	weighted := make(map[uint32]bool)
@@ -121,9 +121,10 @@ func (d *decoder) readCluster(r resource, c *clusterv3.Cluster) (known cds.Known
 	return known
 }
 
-// checkNotEmpty returns an error if a cluster in a file lists no endpoint at all. Whoever
-// generates such a file has usually lost the list. A management server may send an empty assignment,
-// because EDS defines it; a file needs none, because its endpoints can be DRAINING.
+// checkNotEmpty returns an error if a cluster doesn't list any endpoints. That's usually a sign
+// that whatever generates the file has lost its list. Note that EDS defines what an empty
+// assignment from a management server means, but in a file there's no use for one, because all
+// endpoints can be set to DRAINING instead.
 func (d *decoder) checkNotEmpty(r resource, a *endpointv3.ClusterLoadAssignment) error {
 	if slices.ContainsFunc(a.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool { return len(l.GetLbEndpoints()) > 0 }) {
 		return nil
@@ -133,22 +134,21 @@ func (d *decoder) checkNotEmpty(r resource, a *endpointv3.ClusterLoadAssignment)
 	return empty.Err()
 }
 
-// NameOf returns the name of the file at path without its extension.
+// NameOf returns the file name in path, without its extension.
 func NameOf(path string) string {
 	base := filepath.Base(path)
 	return cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
 }
 
-// positionOf returns the position of a node. The parser gives no position for some nodes, such as
-// empty ones. positionOf then returns line 1 and column 1.
+// The parser doesn't know the position of some nodes, such as empty ones. We use line 1, column 1
+// for those.
 func (d *decoder) positionOf(node *yaml.Node) messages.Position {
 	return messages.Position{File: d.path, Line: max(node.Line, 1), Column: max(node.Column, 1)}
 }
 
-// locate returns the position of the field of a cluster with the given path, such as
-// "load_assignment.endpoints[0].priority". For a scalar, this is the position of the value, and
-// otherwise the position of the key. If the field does not exist, locate returns the position of its
-// nearest existing ancestor.
+// locate returns the position of a field in a cluster, given its path, e.g.
+// "load_assignment.endpoints[0].priority". That's the value for scalars, and the key for everything
+// else. If there's no such field, we use its nearest ancestor.
 func (d *decoder) locate(r resource, path string) messages.Position {
 	if r.isAssignment {
 		path = strings.TrimPrefix("cluster_"+path, "cluster_load_assignment.")
@@ -176,7 +176,7 @@ func (d *decoder) locate(r resource, path string) messages.Position {
 	return d.positionOf(found)
 }
 
-// locateAll adds positions to problems, whose paths are relative to the given one in a cluster.
+// locateAll adds positions to problems. Their paths are relative to path.
 func (d *decoder) locateAll(r resource, path string, problems []messages.Problem) {
 	for i, p := range problems {
 		problems[i].At = d.locate(r, p.Within(path).Path)

@@ -20,13 +20,13 @@ var (
 	responseFields = (&discoveryv3.DiscoveryResponse{}).ProtoReflect().Descriptor()
 )
 
-// resource is a Cluster, or the load_assignment of a STATIC one.
+// resource is a Cluster, or just the load_assignment of a STATIC one.
 type resource struct {
 	node         *yaml.Node
 	isAssignment bool
 }
 
-// unwrap finds the resources in everything that a file may have.
+// unwrap finds the resources, whichever form the file has:
 //
 //	clusters: [{…}, …]
 //	resources: [{"@type": …Cluster}, …]  or  [{"@type": …ClusterLoadAssignment}, …]
@@ -55,7 +55,7 @@ func (d *decoder) unwrap(root *yaml.Node) {
 	}
 	for other := range pairs(root) {
 		if !isList {
-			_ = d.field(other, responseFields) // which have no effect in a file
+			_ = d.field(other, responseFields) // these have no effect in a file
 		} else if other.Value != "clusters" {
 			d.add(other, "%s is given together with clusters, want nothing else in such a file", printable.Quote(other.Value))
 		}

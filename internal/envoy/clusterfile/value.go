@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// decodePlain decodes a string, a uint32 or a UInt32Value in its usual form. It returns an invalid
-// value for others. Most values of a large file have the usual form, and decoding them through JSON
-// would take ten times as long.
+// decodePlain decodes a string, a uint32 or a UInt32Value if it's written the usual way. For
+// anything else, it returns an invalid value. In a large file, most values are like that, and
+// decoding them through JSON would take ten times as long.
 func decodePlain(node *yaml.Node, field protoreflect.FieldDescriptor) (v protoreflect.Value) {
 	isNumber := isNumber(field) && node.ShortTag() == "!!int" && !ambiguousNumber.MatchString(node.Value)
 	n, err := strconv.ParseUint(node.Value, 10, 32)
@@ -29,21 +29,19 @@ func decodePlain(node *yaml.Node, field protoreflect.FieldDescriptor) (v protore
 	return protoreflect.ValueOfUint32(uint32(n))
 }
 
-// ambiguousNumber matches numbers whose value depends on the version of YAML, such as 0443.
+// ambiguousNumber matches numbers like 0443, whose value depends on the version of YAML.
 var ambiguousNumber = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
 func isNumber(field protoreflect.FieldDescriptor) bool {
 	return field.Kind() == protoreflect.Uint32Kind || field.Message() != nil && field.Message().FullName() == "google.protobuf.UInt32Value"
 }
 
-// fieldRanges has an entry for each field whose range is narrower than the range of its type.
-var fieldRanges = map[protoreflect.FullName]string{
+var fieldRanges = map[protoreflect.FullName]string{ // fields that allow less than their type
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// expected describes the values of a field.
 func expected(field protoreflect.FieldDescriptor) string {
 	switch ranged, ok := fieldRanges[field.FullName()]; {
 	case ok:
@@ -68,15 +66,15 @@ func expected(field protoreflect.FieldDescriptor) string {
 	return fmt.Sprintf("a value of the type %s", field.Kind())
 }
 
-// notSuggested lists the fields that suggest omits, because they are rejected or have no effect.
+// Either rejected or without effect, so don't suggest these.
 var notSuggested = map[protoreflect.Name]bool{
 	"named_endpoints": true, "overprovisioning_factor": true, "endpoint_stale_after": true, "weighted_priority_health": true,
 	"load_balancer_endpoints": true, "leds_cluster_locality_config": true, "endpoint_name": true, "envoy_internal_address": true,
 	"named_port": true, "resolver_name": true, "ipv4_compat": true, "network_namespace_filepath": true,
 }
 
-// suggest returns the end of an error about an unknown field. It names the field whose name is most
-// similar, or all fields if none is similar.
+// suggest returns the end of an error about an unknown field. It suggests the field with the most
+// similar name or, if they're all too different, lists them.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	best, smallest := "", len(name)/3+1
 	var all []string
@@ -103,7 +101,7 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	return ", want one of " + strings.Join(all, ", ")
 }
 
-// shared returns the length of what two names have in common at their beginnings and ends.
+// shared returns how many bytes two names have in common at the beginning and at the end.
 func shared(a, b string) int {
 	limit, begin, end := min(len(a), len(b)), 0, 0
 	for begin < limit && a[begin] == b[begin] {

@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// parseYAML returns the root of the only document, without what no file may contain, or nil.
+// parseYAML returns the root of the document, or nil if it's invalid or not the only one. Whatever
+// isn't allowed in a file has been removed.
 func (d *decoder) parseYAML(data []byte) *yaml.Node {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
@@ -32,7 +33,7 @@ func (d *decoder) parseYAML(data []byte) *yaml.Node {
 			context = fmt.Sprintf(" %s that begins at %d:%d", e.ContextMsg, e.ContextMark.Line, e.ContextMark.Column)
 		}
 		at := messages.Position{File: d.path, Line: e.Mark.Line, Column: max(e.Mark.Column, 1)}
-		if at.Line == 0 { // for characters that YAML does not allow, there is only the index
+		if at.Line == 0 { // for characters that YAML doesn't allow, all we get is the index
 			before := data[:min(e.Mark.Index, len(data))]
 			at.Line, at.Column = 1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 		}
@@ -47,8 +48,8 @@ func (d *decoder) parseYAML(data []byte) *yaml.Node {
 	return nil
 }
 
-// prune reports what no file may contain, and removes it from below the node. Aliases would let a
-// small file expand to gigabytes. A value whose type JSON does not have becomes a string.
+// prune reports and removes anything that isn't allowed in a file. For example, a small file could
+// expand to gigabytes with aliases. Values of types that JSON doesn't have become strings.
 func (d *decoder) prune(node *yaml.Node) (ok bool) {
 	switch tag := node.ShortTag(); {
 	case node.Kind == yaml.AliasNode:
@@ -85,7 +86,6 @@ func (d *decoder) prune(node *yaml.Node) (ok bool) {
 	return ok
 }
 
-// pairs returns the keys and values of a mapping.
 func pairs(node *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
 		for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
@@ -96,8 +96,7 @@ func pairs(node *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// entry returns the key and the value of the field with the given name in snake case. In the file,
-// the key may be written in snake case or in camel case.
+// entry finds a field by its name in snake case. The file may use snake case or camel case.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	plain := strings.ReplaceAll(name, "_", "")
 	for key, value := range pairs(node) {
@@ -134,5 +133,4 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
 }
 
-// maxShown limits what errors show of a name or a value.
-const maxShown = 100
+const maxShown = 100 // errors truncate names and values to this

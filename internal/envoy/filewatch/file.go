@@ -1,5 +1,5 @@
-// Package filewatch decides when to read a file that may change. The file source and
-// "understudy serve" use it.
+// Package filewatch decides when to read a file that may change. It's used by the file source and
+// by "understudy serve".
 package filewatch
 
 import (
@@ -11,45 +11,46 @@ import (
 )
 
 const (
-	// Interval is how often to look for changes. We do not use the notifications of the system: it sends
-	// none for mounts and some file systems, and a changed file must wait anyway.
+	// Interval is how often to look for changes. The system's notifications wouldn't help much.
+	// There are none for mounts and some file systems, and we have to wait after a change anyway.
 	Interval = 250 * time.Millisecond
-	// pause is how long a file must stay unchanged before it is read, because it may be half-written
+	// A file may be half-written, so we only read it once it hasn't changed for this long
 	// (docs/waits.md).
 	pause = 500 * time.Millisecond
-	// longPause is used instead of pause if a file looks incomplete.
+	// Used instead of pause if the file looks incomplete.
 	longPause = 2 * time.Second
-	// clockResolution is the resolution of the coarsest file system clock. Two writes within this time
-	// may set the same modification time.
+	// Some file systems have clocks as coarse as this, so two writes in a row may leave us with the
+	// same modification time.
 	clockResolution = 2 * time.Second
-	// reliableAge is the age from which on a modification time can be relied on: a later write would
-	// have changed it.
+	// We can trust a modification time that's at least this old, because any later write would have
+	// changed it.
 	reliableAge = time.Minute
-	// unfinishedLimit is how long a file may keep changing before Look returns an error.
+	// Look returns an error if the file keeps changing for longer than this.
 	unfinishedLimit = 10 * time.Second
 )
 
-// File decides when a file must be read: after a change, when the file seems complete. The file
-// must be read a second time if its modification time may hide a change. A File is not safe for
-// concurrent use.
+// File decides when to read a file: after it has changed, and once it looks complete. If a change
+// could be hidden by the modification time, we have the file read twice. Not safe for concurrent
+// use.
 type File struct {
 	path            string
-	seen            fs.FileInfo // nil if the file did not exist at the last Look
-	since           time.Time   // estimated time of the last change
-	size            int64       // the size at the last time when the file seemed complete; at first, the initial size
-	due             time.Time   // when to read the file; zero if it need not be read
+	seen            fs.FileInfo // nil if there was no file at the last Look
+	since           time.Time   // when it last changed, estimated
+	size            int64       // size when it last looked complete, or initially
+	due             time.Time   // when to read it, or zero
 	readTwice       bool        // the modification time may hide a change
-	unfinishedSince time.Time   // when the file began to change, or zero; Look adds an hour to limit its errors
+	unfinishedSince time.Time   // when it began to change, or zero; Look moves it an hour ahead after an error
 }
 
-// NewFile returns a File for path, which need not exist. The file is due once it seems complete.
+// NewFile returns a File for path. The file doesn't have to exist. It's due as soon as it looks
+// complete.
 func NewFile(path string) *File { return &File{path: path, due: time.Now()} }
 
-// Look reports whether the file should be read now. The error says that the file has been changing
-// for longer than unfinishedLimit; Look returns it at most once an hour.
+// Look reports whether to read the file now. If the file has been changing for longer than
+// unfinishedLimit, Look returns an error, but not more than once an hour.
 func (f *File) Look() (due bool, err error) {
 	now := time.Now()
-	info, _ := os.Stat(f.path) // nil if there is none
+	info, _ := os.Stat(f.path) // nil if it doesn't exist
 	if differ(f.seen, info) {
 		f.changed(info, now)
 	}
@@ -74,13 +75,13 @@ func (f *File) changed(info fs.FileInfo, now time.Time) {
 	if info != nil && (f.seen == nil || !os.SameFile(f.seen, info)) {
 		f.size = info.Size()
 		if age := now.Sub(info.ModTime()); age > 0 {
-			f.since = now.Add(-age) // keeps the monotonic clock reading of now, because the wall clock may be set
+			f.since = now.Add(-age) // now has a monotonic clock reading, which isn't affected if the wall clock is set
 		}
 	}
 }
 
-// remaining returns how much longer the file must stay unchanged before it counts as complete: for
-// pause in total, or for longPause if it has become smaller or ends in the middle of a line.
+// remaining returns how much longer the file has to stay unchanged until we consider it complete.
+// If it has shrunk or ends in the middle of a line, that takes longPause instead of pause.
 func (f *File) remaining(unchanged time.Duration) time.Duration {
 	switch {
 	case unchanged < pause:
@@ -91,9 +92,8 @@ func (f *File) remaining(unchanged time.Duration) time.Duration {
 	return 0
 }
 
-// endsMidLine reports whether a file ends in the middle of a line. A closing bracket also counts as
-// the end of a line, because JSON files may end without a newline. JSON that was truncated after a
-// bracket is a syntax error.
+// A closing bracket counts as the end of a line, since JSON files don't have to end with a newline.
+// If JSON got truncated after a bracket, we'll find out because it's a syntax error.
 func endsMidLine(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func (f *File) checkUnfinished(now time.Time) error {
 	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
 }
 
-// Next returns how long to wait before the next Look.
+// Next returns how long to wait until the next Look.
 func (f *File) Next() time.Duration {
 	if f.due.IsZero() {
 		return Interval
@@ -124,14 +124,14 @@ func (f *File) Next() time.Duration {
 	return min(Interval, time.Until(f.due))
 }
 
-// Again makes the file due at the next Look at which it seems complete.
+// Again makes the file due again, as soon as it looks complete.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file could not be read. It is due again after pause.
+// Failed must be called if the file couldn't be read. It's due again after pause.
 func (f *File) Failed() { f.due = time.Now().Add(pause) }
 
-// Read records that the file was read. If the file has changed since Look, Read returns false,
-// because the content may be a mixture of two versions. The file must then be read again.
+// Read must be called after reading the file. If the file has changed since Look, we may have read
+// a mixture of two versions. Read then returns false, and the file must be read again.
 func (f *File) Read() bool {
 	if info, _ := os.Stat(f.path); differ(f.seen, info) {
 		f.Again()
@@ -143,8 +143,7 @@ func (f *File) Read() bool {
 	return true
 }
 
-// differ reports whether a file seems to have changed between two calls of os.Stat. An argument is
-// nil if the file did not exist.
+// differ compares two results of os.Stat, which are nil if the file didn't exist.
 func differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after

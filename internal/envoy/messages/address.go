@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
-// Dial returns the address in the form that gRPC dials, or "" and the problems of an address that
-// gRPC cannot dial. The results for two spellings of the same address are equal.
+// Dial returns the address in the form that gRPC dials, which is the same for all spellings of the
+// address. If gRPC can't dial it, target is "" and problems says why.
 //
 //	socket_address 192.0.2.1, 80  ->  192.0.2.1:80
 //	socket_address 2001:db8::1, 80  ->  [2001:db8::1]:80

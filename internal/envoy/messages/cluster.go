@@ -1,8 +1,8 @@
-// Package messages reads Envoy's messages as gRPC does. It reads a ClusterLoadAssignment as an Answer
-// (gRFC A27), and the outlier_detection of a Cluster as the configuration of a policy (gRFC A50).
-// Messages that gRPC rejects cause errors, and ignored fields cause notes.
+// Package messages reads Envoy's messages the way gRPC does: a ClusterLoadAssignment becomes an
+// Answer (gRFC A27), and the outlier_detection of a Cluster becomes the configuration of a policy
+// (gRFC A50). If gRPC would reject a message, it's an error. For ignored fields, there are notes.
 //
-// Only the sources that read Envoy's formats import this package, so that other clients do not link
+// Only sources that read Envoy's formats import this package, so other clients don't have to link
 // Envoy's protos.
 package messages
 
@@ -23,20 +23,19 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/net/location"
 )
 
-// maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
-// endpoints (gRFC A27).
-const maxWeight = math.MaxUint32
+const maxWeight = math.MaxUint32 // limits the sum of weights in a priority and in a locality (gRFC A27)
 
-// Read converts a cluster to an answer. A cluster may have no endpoints: then the answer is marked
-// as intentionally empty. The notes, which the answer has as texts, describe ignored fields.
+// Read converts a cluster to an answer. The cluster may have no endpoints, in which case the answer
+// is marked as intentionally empty. The notes describe ignored fields. The answer has them too, as
+// text.
 //
-// The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
-// gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
-// endpoints, that sum to more than 4,294,967,295; a duplicate address; a locality that is missing,
-// or duplicate in a priority; a gap in the priorities; a healthy endpoint without an address that
-// gRPC can dial; a drop with an unknown denominator; or a cluster without a name. Localities
-// without traffic are not checked, nor are fields that gRPC does not use: otherwise, clients would
-// break when a server starts to set them.
+// If the cluster violates gRPC's rules (gRFC A27, and how other gRPC clients behave), the error is
+// an *Invalid. These are not allowed: an endpoint with weight 0; weights that sum to more than
+// 4,294,967,295, for a priority's localities or a locality's endpoints; a duplicate address; a
+// locality that is missing, or duplicate in a priority; a gap in the priorities; a healthy endpoint
+// without an address that gRPC can dial; a drop with an unknown denominator; or a cluster without a
+// name. We don't check localities that get no traffic, or fields that gRPC doesn't use. Otherwise,
+// clients would break as soon as a server starts to set those.
 func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Problem, error) {
 	r := reader{priorities: make(map[uint32]*priority), addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
@@ -48,10 +47,10 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	for i, l := range cluster.GetEndpoints() {
 		if p := l.GetPriority(); p > 0 && r.priorities[p] != nil && r.priorities[p-1] == nil {
 			r.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
-			r.priorities[p-1] = new(priority) // prevents another report of this gap
+			r.priorities[p-1] = new(priority) // don't report this gap again
 		}
 	}
-	var drops []discovery.Drop // in the order in which they apply
+	var drops []discovery.Drop // the order matters
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		given := drop.GetDropPercentage()
 		unit := perMillion[given.GetDenominator()]
@@ -64,7 +63,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 		return discovery.Answer{}, nil, err
 	}
 	r.notes.AddUnused("policy", cluster.GetPolicy(), "drop_overloads")
-	r.notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy") // as gRFC A27 has it
+	r.notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy") // all that gRFC A27 uses
 	a := discovery.Answer{Notes: Texts(r.notes.Problems), Service: cluster.GetClusterName(), Empty: true, Drops: drops}
 	if encoded, err := (proto.MarshalOptions{Deterministic: true}).Marshal(cluster); err == nil {
 		a.Identity = fmt.Sprintf("%x", sha256.Sum256(encoded))
@@ -82,24 +81,23 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 
 type reader struct {
 	problems, notes Invalid
-	priorities      map[uint32]*priority // those with traffic
+	priorities      map[uint32]*priority // only has priorities with traffic
 	addresses       map[string]place
 }
 
 type priority struct {
 	localities []discovery.Locality
 	weights    uint64
-	names      map[string]int // the index of the last locality with each name
+	names      map[string]int // index of the last locality by that name
 }
 
-// place is an endpoint in a cluster.
 type place struct{ locality, endpoint int }
 
 func (p place) String() string {
 	return fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", p.locality, p.endpoint)
 }
 
-// locality reads a locality. One without a weight "is skipped" (gRFC A27).
+// Per gRFC A27, a locality without a weight "is skipped".
 func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 	path, weight := fmt.Sprintf("endpoints[%d]", i), l.GetLoadBalancingWeight()
 	read := discovery.Locality{
@@ -154,15 +152,15 @@ func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
 	p.localities = append(p.localities, read)
 }
 
-// exceeds adds a weight to a sum, and reports whether the sum has become larger than maxWeight.
+// exceeds adds a weight to a sum, and reports whether that's what pushed the sum over maxWeight.
 func exceeds(sum *uint64, weight uint32) bool {
 	before := *sum
 	*sum += uint64(weight)
 	return before <= maxWeight && *sum > maxWeight
 }
 
-// addressesOf returns the addresses of an endpoint. Only UNKNOWN and HEALTHY endpoints may receive
-// calls (gRFC A27). Of the others, it returns valid addresses and reports only
+// addressesOf returns the addresses of an endpoint. If it's neither UNKNOWN nor HEALTHY, it can't
+// receive calls anyway (gRFC A27), so we skip invalid addresses without complaining and only report
 // duplicates.
 func (r *reader) addressesOf(at place, lb *endpointv3.LbEndpoint) (targets []string) {
 	isHealthy := lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
@@ -208,23 +206,21 @@ var perMillion = map[typev3.FractionalPercent_DenominatorType]uint64{
 	typev3.FractionalPercent_MILLION:      1,
 }
 
-// hintsKey is the key in filter_metadata under which an endpoint has its topology hints:
+// Topology hints are in an endpoint's metadata, under this key of filter_metadata:
 //
-// metadata: {filter_metadata: {understudy.dev: {forZones: [a], forNodes: [n1]}}}
+//	metadata: {filter_metadata: {understudy.dev: {forZones: [a], forNodes: [n1]}}}
 const hintsKey = "understudy.dev"
 
-// maxHints is the maximum number of zones, and of nodes, in an endpoint's hints. Kubernetes allows
-// at most 8.
-const maxHints = 64
+const maxHints = 64 // zones and nodes each; Kubernetes allows at most 8
 
-// readHints sets the hints of an endpoint from its metadata. It ignores invalid values
-// instead of rejecting the cluster, because hints only move calls within a priority.
+// Invalid hints are ignored. It wouldn't be worth rejecting the cluster over them, since they only
+// move calls around within a priority.
 func readHints(lb *endpointv3.LbEndpoint, endpoint *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsKey].GetFields()
 	endpoint.ForZones, endpoint.ForNodes = readNames(fields["forZones"]), readNames(fields["forNodes"])
 }
 
-// readNames returns the valid names in a list, or nil if the list is too long.
+// readNames returns the valid names in a list. If the list is too long, we don't use it at all.
 func readNames(v *structpb.Value) (names []string) {
 	values := v.GetListValue().GetValues()
 	if len(values) > maxHints {

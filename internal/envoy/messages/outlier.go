@@ -14,12 +14,12 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection as specified in gRFC A50 ("xDS
-// Integration"). The notes describe ignored fields. The error is an *Invalid (gRFC A50, "xDS
-// Validation").
+// Integration"). The notes describe ignored fields. If it's invalid, the error is an *Invalid (gRFC
+// A50, "xDS Validation").
 //
 // "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will be
 // null". "If the enforcing_failure_percent field is set to 0 or null, the config
-// failure_percent_ejection field will be null". The fields are validated even then.
+// failure_percent_ejection field will be null". We validate all fields either way.
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*lbconfig.OutlierDetection, []Problem, error) {
 	config, s, f := lbconfig.New[lbconfig.OutlierDetection](), lbconfig.New[lbconfig.SuccessRateEjection](), lbconfig.New[lbconfig.FailurePercentageEjection]()
 	f.EnforcementPercentage = 0
@@ -59,11 +59,10 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*lbconfig.OutlierD
 
 type outlierReader struct {
 	problems, notes Invalid
-	supported       []protoreflect.Name // the fields that gRFC A50 supports
+	supported       []protoreflect.Name // according to gRFC A50
 }
 
-// duration reads a duration, which must be valid and not negative. A duration that exceeds the
-// range of time.Duration (about 292 years) becomes the maximum time.Duration.
+// duration caps durations at the longest time.Duration (about 292 years).
 func (r *outlierReader) duration(field protoreflect.Name, given *durationpb.Duration, result *lbconfig.Duration) {
 	r.supported = append(r.supported, field)
 	switch d := given.AsDuration(); {
@@ -88,7 +87,6 @@ func (r *outlierReader) number(field protoreflect.Name, given *wrapperspb.UInt32
 	}
 }
 
-// noteWithout notes the given fields of an algorithm that is not enabled.
 func (r *outlierReader) noteWithout(given *clusterv3.OutlierDetection, prefix, enabledBy string) {
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		if name := string(field.Name()); strings.HasPrefix(name, prefix) {

@@ -13,19 +13,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// MaxProblems is the maximum number of problems that an Invalid lists. It only counts the others.
+// MaxProblems is how many problems an Invalid lists. Any more are only counted.
 const MaxProblems = 20
 
-// Problem is a mistake in an input, or a note about it.
+// Problem is a mistake in the input, or a note about it.
 type Problem struct {
-	// Path is the path of the field, such as "endpoints[2].lb_endpoints[0].load_balancing_weight",
-	// or "" if the problem concerns the whole message.
+	// Path is the path of the field, e.g. "endpoints[2].lb_endpoints[0].load_balancing_weight", or
+	// "" if it's about the whole message.
 	Path string
-	At   Position // in the file that has the field, if there is one
+	At   Position // where the field is, if it's from a file
 	Text string
 }
 
-// Position is a place in a file. The zero value is none.
+// Position is a place in a file. The zero value means there's none.
 type Position struct {
 	File         string
 	Line, Column int
@@ -41,13 +41,13 @@ func (p Problem) String() string {
 	return p.Text
 }
 
-// Within returns a copy of the problem with part prepended to its path.
+// Within prepends part to the path of the problem.
 func (p Problem) Within(part string) Problem {
 	p.Path = strings.Trim(part+"."+p.Path, ".")
 	return p
 }
 
-// Invalid is the error for a rejected input.
+// Invalid is the error for input that we reject.
 type Invalid struct {
 	// Problems are in the order of the input. There is at least one.
 	Problems []Problem
@@ -57,7 +57,6 @@ type Invalid struct {
 // Refused makes metrics count the failure as refused.
 func (e *Invalid) Refused() bool { return true }
 
-// Error returns the problems on one line.
 func (e *Invalid) Error() string { return strings.Join(e.texts(), "; ") }
 
 func (e *Invalid) texts() []string {
@@ -68,12 +67,12 @@ func (e *Invalid) texts() []string {
 	return texts
 }
 
-// MaxText is the maximum length of a problem's text in bytes. A name in the text may be as long as
-// the input.
+// MaxText is the maximum length of a problem's text in bytes. We need a limit because a name in the
+// text could be as long as the whole input.
 const MaxText = 500
 
-// Add adds a problem and truncates its text to MaxText. If there are already MaxProblems problems,
-// Add only counts the new one.
+// Add adds a problem, with its text truncated to MaxText. Once there are MaxProblems problems, we
+// only count new ones.
 func (e *Invalid) Add(path, format string, args ...any) {
 	e.add(Problem{Path: path, Text: printable.Line(fmt.Sprintf(format, args...), MaxText)})
 }
@@ -83,7 +82,7 @@ func (e *Invalid) AddAt(at Position, format string, args ...any) {
 	e.add(Problem{At: at, Text: printable.Line(fmt.Sprintf(format, args...), MaxText)})
 }
 
-// Merge adds the problems of an *Invalid about the field at a path.
+// Merge adds the problems in err, if it's an *Invalid. Their paths are relative to path.
 func (e *Invalid) Merge(path string, err error) {
 	if other, ok := errors.AsType[*Invalid](err); ok {
 		for _, p := range other.Problems {
@@ -101,7 +100,7 @@ func (e *Invalid) add(p Problem) {
 	e.Problems = append(e.Problems, p)
 }
 
-// AddUnused adds a note for each field that is set, but not among those that are used.
+// AddUnused adds a note for each field of m that's set but not used.
 func (e *Invalid) AddUnused(path string, m proto.Message, used ...protoreflect.Name) {
 	fields := m.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
@@ -111,7 +110,7 @@ func (e *Invalid) AddUnused(path string, m proto.Message, used ...protoreflect.N
 	}
 }
 
-// Err returns e with its problems in the order of the file, or nil if there are none.
+// Err sorts the problems by their position in the file and returns e, or nil if there aren't any.
 func (e *Invalid) Err() error {
 	if len(e.Problems) == 0 {
 		return nil
@@ -122,7 +121,6 @@ func (e *Invalid) Err() error {
 	return e
 }
 
-// Texts returns the text of each note.
 func Texts(notes []Problem) (texts []string) {
 	for _, n := range notes {
 		texts = append(texts, n.String())

@@ -16,13 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
-// Write converts answers to a cluster, which Read converts back to an answer. It concatenates the
-// priorities of the answers, and uses only the drops of the first answer, because drops apply to
-// all priorities of a cluster. A cluster has each address once, so later occurrences are left out;
-// the notes list them.
+// Write converts answers to a cluster. It's the inverse of Read. The priorities of all answers are
+// concatenated, but we only use the first answer's drops, because in a cluster they'd apply to
+// every priority. A cluster can't have the same address twice, so we only keep the first one, with
+// notes about the rest.
 //
-// The error names an address that a channel dials and a cluster cannot contain. If it were left out
-// instead, the clients of the cluster would use another priority than the channel.
+// It's an error if a channel would dial some address that can't be in a cluster. We can't just drop
+// it, or the cluster's clients might end up with a different priority than the channel.
 func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.ClusterLoadAssignment, notes []string, err error) {
 	cluster = &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	w := writer{written: make(map[string]bool)}
@@ -59,12 +59,12 @@ func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.Clust
 }
 
 type writer struct {
-	written map[string]bool // by address
+	written map[string]bool // keyed by address
 	notes   Invalid
 }
 
-// endpoints leaves out endpoints whose first address has already been written, and invalid ones that
-// cannot take calls, which no channel dials either.
+// endpoints skips an endpoint if its first address has already been written. It also skips those
+// that are invalid but can't take calls, because no channel would dial them either.
 func (w *writer) endpoints(list []discovery.Endpoint) (all []*endpointv3.LbEndpoint, err error) {
 	for i := range list {
 		e := &list[i]
@@ -117,8 +117,8 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-// parseTarget is the inverse of Dial. A port's name becomes its number on this machine, as
-// when gRPC dials it. The canonical target is "" if there is a problem.
+// parseTarget is the inverse of Dial. A named port is looked up on this machine, which is what gRPC
+// does when dialing. If there's a problem, canonical is "".
 func parseTarget(target string) (address *corev3.Address, canonical, problem string) {
 	path, isPath := strings.CutPrefix(target, "unix:")
 	host, port, err := net.SplitHostPort(target)
@@ -145,7 +145,6 @@ func parseTarget(target string) (address *corev3.Address, canonical, problem str
 	return address, canonical, problem
 }
 
-// writeHints returns metadata with the hints of an endpoint, which readHints reads.
 func writeHints(e *discovery.Endpoint) *corev3.Metadata {
 	if len(e.ForZones)+len(e.ForNodes) == 0 {
 		return nil

@@ -1,9 +1,9 @@
-// Package edf distributes the sequence of picks in internal/core/edf to goroutines. A pick costs
-// about as much as incrementing an atomic counter.
+// Package edf hands out the picks that internal/core/edf computes to any number of goroutines. A
+// pick costs about as much as incrementing an atomic counter.
 //
-// We compute picks in blocks. To take a pick, a goroutine increments the block's counter. The
-// goroutine that takes a certain pick near the middle of a block computes the next block. One that
-// reaches the end of a block before the next is ready waits for it, or computes it.
+// We compute picks in blocks, and a goroutine takes a pick by incrementing the block's counter.
+// Whoever takes a certain pick near the middle of a block computes the next block. If a goroutine
+// gets to the end of a block before that's done, it waits or computes the next block itself.
 package edf
 
 import (
@@ -14,42 +14,40 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
-// Entry is one endpoint of a scheduler.
 type Entry = core.Entry
 
-// Left is the time until the next pick of an entry, as a fraction of its interval.
+// Left is how long an entry still has to wait for its next pick, as a fraction of its interval.
 type Left = core.Left
 
-// Full is the Left of an entry that has just been picked.
 const Full = core.Full
 
-// Scheduler returns the indexes of its entries in A34's order. An entry's index is also its order
-// offset in A34. All methods are safe for concurrent use.
+// Scheduler returns the indexes of its entries in A34's order. Ties go to the lower index, which is
+// what A34 calls the order offset. All methods are safe for concurrent use.
 //
-// The first deadline of an entry is Left / Weight, and each following deadline is 1 / Weight later.
-// Each deadline is rounded up from its exact value, so that rounding errors do not accumulate. The
-// order is exact if each Left is Full, or if all Lefts were returned by such a scheduler with the
-// same weights. Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
+// An entry's first deadline is at Left / Weight, and then there's one every 1 / Weight. We round up
+// each exact value separately, so that rounding errors don't accumulate. The order is exact if
+// every Left is Full, or if all of them come from another such scheduler with the same weights.
+// Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
-	current atomic.Pointer[block] // nil before the first pick, and if there is a single entry
-	_       [56]byte              // separates current, which picks read, from the fields that picks write, by a cache line
+	current atomic.Pointer[block] // nil before the first pick; always nil with a single entry
+	_       [56]byte              // keeps current, which every pick reads, off the cache line that picks write to
 
 	size   int
-	picked atomic.Bool // the single entry was picked; not used if there are several entries
+	picked atomic.Bool // used instead of current if there's a single entry
 
-	mu        sync.Mutex // guards the following fields
+	mu        sync.Mutex
 	seq       core.Sequence
 	start     core.Position
-	following *block // the block after current; nil before it is computed
+	following *block
 }
 
-// New returns a scheduler of the entries. It does not keep the slice. The first block is computed
-// at the first pick.
+// New returns a scheduler for the entries. It doesn't keep the slice. The first block isn't
+// computed until the first pick.
 func New(entries []Entry) *Scheduler {
 	return Fill(len(entries), func(buffer []Entry) { copy(buffer, entries) })
 }
 
-// Fill is like New, for n entries that fill writes to a slice. The slice is used again for other
+// Fill is like New, except that fill writes the n entries to a slice that we reuse for other
 // schedulers.
 func Fill(n int, fill func(entries []Entry)) *Scheduler {
 	s := &Scheduler{size: n}
@@ -61,8 +59,8 @@ func Fill(n int, fill func(entries []Entry)) *Scheduler {
 	return s
 }
 
-// Next returns the index of the next entry, or -1 if there are no entries. It locks only to compute
-// the next block or to wait for it.
+// Next returns the index of the next entry, or -1 if there are none. It only takes a lock to
+// compute the next block, or to wait for it.
 func (s *Scheduler) Next() int {
 	b := s.current.Load()
 	if b == nil {
@@ -77,7 +75,7 @@ func (s *Scheduler) Next() int {
 
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
-// Picked returns the number of picks, without waiting. There must be at least two entries.
+// Picked returns the number of picks so far, without waiting. There must be at least two entries.
 func (s *Scheduler) Picked() uint64 {
 	b := s.current.Load()
 	if b == nil {
@@ -101,17 +99,17 @@ func (s *Scheduler) firstPick() int {
 		b := s.computeBlock(core.FirstSize(s.size))
 		b.next.Store(s.start.Skip())
 		b.picksBefore = -s.start.Skip()
-		b.computeAt = uint64(len(b.Picks)) / 2 // late, because the scheduler may be replaced before it needs the next block
+		b.computeAt = uint64(len(b.Picks)) / 2 // not any earlier, because the scheduler may be replaced before it needs the next block
 		s.current.Store(b)
 	}
 	s.mu.Unlock()
 	return s.Next()
 }
 
-// Pick i either computes the next block, or is after the end of b.
+// finishPick is called if pick i has to compute the next block, or is beyond the end of b.
 func (s *Scheduler) finishPick(b *block, i uint64) int {
 	s.mu.Lock()
-	if s.current.Load() == b { // otherwise, another goroutine has already replaced b
+	if s.current.Load() == b { // otherwise another goroutine was faster
 		if s.following == nil {
 			s.following = s.nextBlock(b)
 		}
@@ -137,17 +135,17 @@ func (s *Scheduler) nextBlock(b *block) *block {
 	return next
 }
 
-// A block is a stretch of the sequence. We cannot reuse a replaced one: a goroutine may still be
-// reading it.
+// A block is a stretch of the sequence. We can't reuse it when it's replaced, since other
+// goroutines may still be reading it.
 type block struct {
-	next atomic.Uint64 // index of the next pick; it may exceed the number of picks
-	_    [120]byte     // separates next from the following fields by two cache lines, which may be fetched together
+	next atomic.Uint64 // index of the next pick; may go beyond the end
+	_    [120]byte     // two cache lines, as the CPU may fetch lines in pairs
 
 	core.Stretch
-	computeAt uint64 // index of the pick that computes the next block
+	computeAt uint64 // the pick with this index computes the next block
 
-	// picksBefore is the number of picks before this block, modulo 2^64. In the first block, it
-	// represents a negative number if the sequence does not start at its first pick.
+	// picksBefore is how many picks there were before this block, modulo 2^64. For the first block,
+	// that's a negative number if we don't start at the first pick of the sequence.
 	picksBefore uint64
 }
 
@@ -173,8 +171,8 @@ func (s *Scheduler) Counts() []uint64 {
 	return s.seq.Counts(s.start, s.seq.After(b.Stretch, taken), s.size, b.picksBefore+taken)
 }
 
-// Lefts returns the Left of each entry after the last pick. A new scheduler with the same entries
-// and these Lefts continues the sequence exactly.
+// Lefts returns what each entry has left after the last pick. You can continue the exact sequence
+// by passing these to a new scheduler with the same entries.
 func (s *Scheduler) Lefts() []Left {
 	b := s.current.Load()
 	var taken uint64

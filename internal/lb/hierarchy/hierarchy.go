@@ -1,4 +1,4 @@
-// Package hierarchy implements the public package hierarchy. It also restores the endpoints that a
+// Package hierarchy implements the public package hierarchy. It also restores endpoints that a
 // resolver has sealed.
 package hierarchy
 
@@ -14,24 +14,23 @@ type pathKey struct{}
 
 type path struct {
 	elements []string
-	// below is the last result of attributesBelow. Endpoints that share their attributes also share
-	// them below, in each update, so policies recognize an unchanged endpoint.
+	// below caches the last result of attributesBelow. If endpoints share their attributes, they'll
+	// still share them one level down, and in later updates too. That's how policies recognize that
+	// an endpoint hasn't changed.
 	below atomic.Pointer[below]
 }
 
-// below has the attributes of an endpoint without the first element of its path.
 type below struct {
 	of, attributes *attributes.Attributes
 	path           path
 }
 
-// Equal is used by Attributes.Equal.
 func (p *path) Equal(other any) bool {
 	o, ok := other.(*path)
 	return ok && slices.Equal(p.elements, o.elements)
 }
 
-// attributesBelow returns attributes a, whose path is p, without the first element of the path.
+// attributesBelow removes the first element of p, which is the path in a.
 func (p *path) attributesBelow(a *attributes.Attributes) *attributes.Attributes {
 	b := p.below.Load()
 	if b == nil || b.of != a {
@@ -47,13 +46,11 @@ func pathOf(endpoint resolver.Endpoint) *path {
 	return p
 }
 
-// Set implements hierarchy.Set.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, &path{elements: slices.Clone(elements)})
 	return endpoint
 }
 
-// Path implements hierarchy.Path.
 func Path(endpoint resolver.Endpoint) []string {
 	p := pathOf(endpoint)
 	if p == nil {
@@ -62,12 +59,12 @@ func Path(endpoint resolver.Endpoint) []string {
 	return append([]string{}, p.elements...)
 }
 
-// Group implements hierarchy.Group. If the pointer to an endpoint's attributes is the same in two
-// updates, the pointer to its attributes in the groups usually is, too.
+// Group implements hierarchy.Group. If an endpoint's attributes are the same pointer in two
+// updates, its attributes in the group usually are too.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	all := make([]resolver.Endpoint, 0, len(endpoints))
-	begin, child := 0, "" // the endpoints of all from begin on belong to child
+	begin, child := 0, "" // everything in all from begin on belongs to child
 	for _, endpoint := range endpoints {
 		p := pathOf(endpoint)
 		if p == nil || len(p.elements) == 0 {
@@ -84,7 +81,6 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return groups
 }
 
-// appendGroup adds endpoints to a group. It copies the endpoints only if the group is not empty.
 func appendGroup(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
 	switch before, exists := groups[child]; {
 	case exists:

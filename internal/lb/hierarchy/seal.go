@@ -15,17 +15,17 @@ type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal is like hierarchy.Seal, without a copy: the list of endpoints must not be modified later.
+// Seal is like hierarchy.Seal without the copy, so don't modify the endpoints afterwards.
 func Seal(state resolver.State) resolver.State {
 	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: state.Endpoints})
 	return state
 }
 
-// Unseal restores the endpoints of a sealed state. A policy that divides endpoints among children
-// must first call it on each state that it receives.
+// Unseal restores the endpoints of a sealed state. If a policy divides its endpoints among
+// children, it must call this first, on each state that it gets.
 //
-// Unseal matches endpoints by index. It restores attributes and server names only if no endpoint
-// has a path and the number of endpoints is unchanged.
+// Endpoints are matched by index. Their attributes and server names are only restored if no
+// endpoint has a path and the number of endpoints hasn't changed.
 func Unseal(state resolver.State) resolver.State {
 	s, ok := state.Attributes.Value(sealKey{}).(*sealed)
 	if !ok || s == nil {
@@ -44,15 +44,15 @@ func Unseal(state resolver.State) resolver.State {
 	return state
 }
 
-// restoreServerNames copies the server name of each original address to the addresses by which gRPC
-// has replaced it. If a proxy is configured, gRPC replaces each original address that needs the
-// proxy by all addresses of the proxy:
+// restoreServerNames restores the server names of addresses that gRPC has replaced. If there's a
+// proxy, gRPC replaces each address that needs it by all addresses of the proxy. We give those the
+// server name of the address they stand in for:
 //
 //	originals: 192.0.2.1 (a)          10.0.0.1 (b)    10.0.0.1 is in NO_PROXY
 //	addresses: proxy1 proxy2          10.0.0.1 (b)    the proxy has two addresses
 //	result:    proxy1 (a) proxy2 (a)  10.0.0.1 (b)
 //
-// If the numbers of addresses do not match, restoreServerNames returns addresses unchanged.
+// If the numbers don't add up, we return addresses unchanged.
 func restoreServerNames(addresses, originals []resolver.Address) []resolver.Address {
 	direct := make(map[addressID]bool, len(addresses))
 	for _, address := range addresses {
@@ -99,10 +99,10 @@ func (o origin) Equal(other any) bool {
 	return ok && slices.EqualFunc(o, p, resolver.Address.Equal)
 }
 
-// Addresses returns the addresses of an endpoint that the resolver sent. If a proxy is configured,
-// the field Addresses of every endpoint contains the proxy's addresses instead. A policy therefore
-// identifies an endpoint by the result of the function Addresses, but connects to the addresses in
-// the field. The result must not be modified.
+// Addresses returns the addresses of an endpoint as the resolver sent them. If there's a proxy, the
+// field Addresses of the endpoint has the proxy's addresses instead. So policies identify an
+// endpoint by the result of this function, but connect to what's in the field. Don't modify the
+// result.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o
@@ -110,8 +110,8 @@ func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	return endpoint.Addresses
 }
 
-// KeyOf returns the key of an endpoint, or false if the endpoint has no addresses. Endpoints behind
-// a proxy have different keys.
+// KeyOf returns the key of an endpoint, or false if it has no addresses. Endpoints behind the same
+// proxy still have different keys.
 func KeyOf(endpoint resolver.Endpoint) (identity.Key, bool) {
 	var few [4]identity.Address
 	addresses := few[:0]

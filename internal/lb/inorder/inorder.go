@@ -1,22 +1,21 @@
-// Package inorder finds the elements of one list in another list that has nearly the same order,
-// such as the previous version of it.
+// Package inorder finds the elements of one list in another that has nearly the same order, such as
+// its previous version.
 package inorder
 
-// Search finds the elements of a list one after another. The zero value begins at the first
-// element.
+// Search finds the elements of a list one after another. The zero value starts at the first one.
 type Search struct {
-	next   int // the index at which the next search begins
-	misses int // number of consecutive searches without success
+	next   int
+	misses int // consecutive searches without a match
 }
 
 const (
-	maxSkip   = 16 // number of consecutive elements that a search can skip
-	maxMisses = 64 // after this many consecutive misses, all further searches return -1
+	maxSkip   = 16 // a search looks this far ahead
+	maxMisses = 64 // with more misses in a row, we give up for good
 )
 
-// Find returns the index of the next element for which matches returns true, among n elements. It
-// searches only near the last result, and returns -1 if no element there matches, or after too many
-// consecutive searches without success.
+// Find returns the index of the next of n elements for which matches returns true. It only looks
+// close to the last result. If there's no match, or there have been too many misses in a row, it
+// returns -1.
 func (s *Search) Find(n int, matches func(i int) bool) int {
 	if s.misses > maxMisses {
 		return -1
@@ -27,8 +26,8 @@ func (s *Search) Find(n int, matches func(i int) bool) int {
 			return i
 		}
 	}
-	// Each unsuccessful search has advanced next by one, as if an element here had been replaced.
-	// If one was added instead, we are too far ahead, so we also search before next.
+	// Every miss has moved next ahead by one, as if the element had been replaced. If elements were
+	// added instead, we've gone too far, so look before next as well.
 	for i := min(s.next, n) - 1; i >= max(0, s.next-s.misses); i-- {
 		if matches(i) {
 			s.next, s.misses = i+1, 0

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// The zero value has no endpoints. We need the lock, as the child creates subchannels at any time,
-// and gRPC reports their states.
+// endpoints is a list of endpoints, empty by default. It needs the lock because the child can
+// create subchannels at any time, and gRPC can report their states.
 type endpoints struct {
 	picks atomic.Uint64
 	taken uint64
@@ -28,17 +28,17 @@ type endpoint struct {
 	all    *endpoints
 	record *shell.Record
 
-	// The following fields are guarded by endpoints.mu.
+	// guarded by endpoints.mu
 	addresses []resolver.Address
 	weight    uint32
 	conns     []*subConn
 	state     connectivity.State
 	since     time.Time
-	err       error // the last one
+	err       error
 	failedAt  time.Time
 }
 
-// An endpoint whose first address was there before stays the same.
+// update keeps an endpoint if its first address was there before.
 func (e *endpoints) update(list []resolver.Endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +60,8 @@ func (e *endpoints) update(list []resolver.Endpoint) {
 	}
 }
 
-// If we do not know the address, its endpoint belongs to no list.
+// of returns the endpoint with this address. If the address is unknown, that's an endpoint that
+// isn't in any list.
 func (e *endpoints) of(a resolver.Address) *endpoint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +83,7 @@ func (p *endpoint) remove(s *subConn) {
 	changed := p.refresh()
 	p.all.mu.Unlock()
 	if changed {
-		s.policy.Event(func() {}) // Settled and the snapshot follow each batch of events
+		s.policy.Event(func() {}) // an empty event is enough: Settled and the snapshot follow each batch
 	}
 }
 
@@ -96,7 +97,7 @@ func (e *endpoints) record(s *subConn, change func()) {
 	}
 }
 
-// The caller holds mu.
+// refresh must be called with mu held.
 func (p *endpoint) refresh() (changed bool) {
 	state, err := stateOf(p.conns)
 	if err != nil {

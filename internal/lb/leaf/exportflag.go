@@ -8,20 +8,18 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// This is set once the metrics of a channel have been exported. All policies of the channel share
-// it, so that one that a failover creates counts its picks from the start.
+// exportFlag is set once the metrics of a channel have been exported. All policies of the channel
+// share it. That way, a policy created by a failover counts its picks from the start.
 type exportFlag struct {
 	atomic.Bool
-	users int // number of policies that share this value; guarded by exportFlags.mu
+	users int // number of policies that share it; guarded by exportFlags.mu
 }
 
-// The key is the channel's metrics recorder.
 var exportFlags struct {
 	mu         sync.Mutex
 	byRecorder map[estats.MetricsRecorder]*exportFlag
 }
 
-// The caller must call releaseExportFlag when it no longer needs the flag.
 func acquireExportFlag(r estats.MetricsRecorder) *exportFlag {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &exportFlag{}
@@ -48,7 +46,6 @@ func releaseExportFlag(r estats.MetricsRecorder, a *exportFlag) {
 	}
 }
 
-// Holds reports whether a meter of the channel with recorder r is open.
 func Holds(r estats.MetricsRecorder) bool {
 	exportFlags.mu.Lock()
 	defer exportFlags.mu.Unlock()

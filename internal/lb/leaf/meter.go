@@ -34,13 +34,13 @@ var (
 
 type labels struct{ target, priority, locality string }
 
-// Counts holds the number of endpoints in each series of the metric.
 type Counts [6]int64
 
-// Series is what a metric says of an endpoint: its state and, in TRANSIENT_FAILURE, why.
+// Series is what the metric shows for an endpoint: its state and, for TRANSIENT_FAILURE, the
+// reason.
 type Series uint8
 
-// The first four values of Series are in the order of the states in core/weightedroundrobin.
+// The first four are in the same order as the states in core/weightedroundrobin.
 const (
 	Ready Series = iota
 	Connecting
@@ -59,8 +59,6 @@ var series = [...]struct{ state, failure string }{
 	Ejected:    {connectivity.TransientFailure.String(), "ejected"},
 }
 
-// SeriesOf returns the series of an endpoint in a state. err is why it is in TRANSIENT_FAILURE, or
-// nil.
 func SeriesOf(state connectivity.State, err error) Series {
 	switch state {
 	case connectivity.Ready:
@@ -74,17 +72,17 @@ func SeriesOf(state connectivity.State, err error) Series {
 	if err == nil {
 		return Failed
 	}
-	// We look at the text: policies of endpoints do not pass on errors, which may be statuses.
+	// The endpoints' policies don't pass on errors because those may be statuses, so all we have is
+	// the text.
 	switch text := err.Error(); {
 	case strings.Contains(text, shell.ErrEjected.Error()):
 		return Ejected
-	case strings.Contains(text, "tls: "): // so begin the errors of crypto/tls
+	case strings.Contains(text, "tls: "): // how crypto/tls errors begin
 		return FailedTLS
 	}
 	return Failed
 }
 
-// Plus implements tally.Value.
 func (c Counts) Plus(other Counts) Counts {
 	for i := range c {
 		c[i] += other[i]
@@ -103,26 +101,26 @@ var seriesLimit tally.Bound
 
 var endpointCounts tally.Board[labels, Counts]
 
-// Meter exports the metrics of the endpoints below one policy. Recording each pick would make picks
-// slow. Pickers count picks anyway, so we register a callback that records those since the last
-// export. Some do not count, such as the picker of a single endpoint; they begin with the channel's
-// first export.
+// Meter exports metrics of the endpoints below one policy. We can't record each pick, as that would
+// make picks slow. Most pickers count picks anyway, so we register a callback that records how many
+// there were since the last export. Those that don't, e.g. the picker of a single endpoint, start
+// with the channel's first export.
 type Meter struct {
 	Shell *shell.Shell
-	// TakePicks returns the number of picks since it was last called. It is not called concurrently.
+	// TakePicks returns how many picks there were since the last call. Calls are never concurrent.
 	TakePicks func() uint64
-	// Counting is called on the policy's serializer when pickers must count their picks.
+	// Counting is called, on the policy's serializer, once pickers must count.
 	Counting func()
 
-	added    Counts            // the counts that this policy has added to endpointCounts
-	register serial.Serializer // registers the reporter on its own goroutine, because a recorder may wait for an export that calls Report
+	added    Counts            // what we've added to endpointCounts
+	register serial.Serializer // registers the reporter on its own goroutine, since a recorder may be waiting for an export, which calls Report
 
-	mu         sync.Mutex // guards the following fields
+	mu         sync.Mutex // guards the fields below
 	labels     labels
 	service    string
 	registered bool
 	unregister func()
-	counts     bool        // pickers must count their picks
+	counts     bool
 	exported   *exportFlag // nil until registered
 }
 
@@ -154,7 +152,6 @@ func (m *Meter) SetLabels(given stateattr.Labels) {
 	m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(m, endpointsMetric) })
 }
 
-// Set sets the current counts. It must run on the policy's serializer.
 func (m *Meter) Set(current Counts) {
 	if current == m.added {
 		return
@@ -166,7 +163,6 @@ func (m *Meter) Set(current Counts) {
 	m.added = current
 }
 
-// Close takes the endpoints out of the metrics. It must run on the policy's serializer.
 func (m *Meter) Close() {
 	m.Set(Counts{})
 	m.mu.Lock()
@@ -181,14 +177,13 @@ func (m *Meter) Close() {
 	}
 }
 
-// Counts is true once pickers must count their picks.
 func (m *Meter) Counts() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.exported != nil && m.exported.Load()
 }
 
-// The caller holds mu, and calls the result after it has released mu.
+// takePicks must be called with mu held. Its result must be called after mu has been released.
 func (m *Meter) takePicks() func() {
 	if m.exported == nil || !m.exported.Load() {
 		return func() {}
@@ -203,7 +198,7 @@ func (m *Meter) takePicks() func() {
 	}
 }
 
-// Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
+// Report implements estats.AsyncMetricReporter. It doesn't wait for the policy's events.
 func (m *Meter) Report(r estats.AsyncMetricsRecorder) error {
 	m.mu.Lock()
 	labelSet, service, registered := m.labels, m.service, m.registered

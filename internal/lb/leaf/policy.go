@@ -1,16 +1,17 @@
-// Package leaf implements the understudy_endpoint_policy policy, which has a policy of the user's
-// choice below it, and shows the endpoints of that policy on pages and in metrics.
+// Package leaf implements the understudy_endpoint_policy policy. It lets users choose any policy to
+// go below it, and shows that policy's endpoints on pages and in metrics.
 //
 //	{"understudy_endpoint_policy": {"childPolicy": [{"least_request_experimental": {"choiceCount": 2}}]}}
 //
 //	field        type              default   range         from
 //	childPolicy  list of policies  required  at least one  ours
 //
-// We wrap the subchannels of the child rather than the child, so we need not know it. A child that
-// is IDLE, as a lazy policy is until its first call, connects to one endpoint at once: a priority
-// that is created is wanted, and with overflow only those that are READY take calls.
+// We wrap the child's subchannels, not the child itself, so we don't need to know anything about
+// it. A lazy policy stays IDLE until its first call. That won't do here: if a priority exists, we
+// want it connected, and with overflow only READY ones get calls. So if the child is IDLE, we make
+// it connect to one endpoint right away.
 //
-// The package also has the meter of endpoints, which package weightedroundrobin shares.
+// This package also has the meter for endpoints, which package weightedroundrobin uses as well.
 package leaf
 
 import (
@@ -50,8 +51,8 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.EndpointPolicy] {
 	return p
 }
 
-// Begin updates the child. It does not get the labels of metrics: it might take new ones for a
-// change.
+// Begin updates the child. We strip the metrics' labels first, or the child might mistake new ones
+// for a change.
 func (p *policy) Begin(c *lbconfig.EndpointPolicy, state resolver.State) {
 	labels, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.SetLabels(labels)
@@ -73,11 +74,11 @@ func (p *policy) reported(c *shell.Child, state balancer.State) {
 	p.Publish()
 	if state.ConnectivityState == connectivity.Idle && before != connectivity.Idle {
 		c.ExitIdle()
-		go ask(state.Picker) // on another goroutine, because the child may hold a lock now
+		go ask(state.Picker) // not on this goroutine, since the child may be holding a lock
 	}
 }
 
-// We ask a picker for an endpoint, as a call would, so that a lazy policy connects it.
+// ask asks for a pick just like a call would, which makes a lazy policy connect.
 func ask(picker balancer.Picker) {
 	result, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 	if err == nil && result.Done != nil {
@@ -110,7 +111,6 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
-// Describe shows the endpoints in place of the child.
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = shell.EndpointPolicy{Name: p.childName}
 	s.Children = p.endpoints.snapshots()
@@ -158,8 +158,8 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // RemoveSubConn is deprecated, but some policies still call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// The child's picker picks subchannels of ours; we count the call, and return those that the
-// policies above know.
+// picker counts calls. The child's picker returns our subchannels, and we return the ones that the
+// policies above us know instead.
 type picker struct {
 	child           balancer.Picker
 	endpoints       *endpoints
@@ -185,7 +185,6 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
-// Failure returns the error of the child's picker or, if that does not tell, of an endpoint.
 func (p *picker) Failure() error {
 	if err := shell.FailureOf(p.child); err != nil {
 		return err
@@ -199,10 +198,10 @@ type subConn struct {
 	endpoint *endpoint
 	listener func(balancer.SubConnState)
 
-	// The following fields are guarded by endpoints.mu.
+	// guarded by endpoints.mu
 	state  connectivity.State
-	health connectivity.State // READY if the child does not listen
-	failed bool               // it has failed, and has not been READY since (gRFC A62)
+	health connectivity.State // READY if the child doesn't listen
+	failed bool               // has failed, and hasn't been READY since (gRFC A62)
 	err    error
 }
 
@@ -222,7 +221,7 @@ func (s *subConn) changed(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener passes on the server's health and, from outlier detection, ejections.
+// RegisterHealthListener passes on the server's health, and ejections by outlier detection.
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener == nil {
 		s.SubConn.RegisterHealthListener(nil)
@@ -243,7 +242,6 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// conns has one subchannel for each address of the endpoint.
 func stateOf(conns []*subConn) (state connectivity.State, err error) {
 	state, failed := connectivity.Idle, 0
 	for _, s := range conns {

@@ -7,9 +7,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed is true if a channel is closed. Its policies cannot tell us this: gRPC also closes them
-// when a channel becomes idle. So we look at owner, gRPC's channelz record of the channel, by
-// reflection, as its type is internal. If this fails, the result is false.
+// IsClosed returns true if a channel is closed. We can't learn that from its policies, because gRPC
+// also closes them when a channel becomes idle. So we look into owner, which is gRPC's channelz
+// record of the channel. Its type is internal, so this takes reflection. If anything goes wrong, we
+// return false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

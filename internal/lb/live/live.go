@@ -1,5 +1,5 @@
-// Package live records the channels of this process for the debug page. Before Enable is called,
-// New returns nil, and methods of a nil Channel do nothing.
+// Package live records the channels of this process for the debug page. Until Enable is called, New
+// returns nil, and the methods of a nil Channel do nothing.
 package live
 
 import (
@@ -13,38 +13,34 @@ import (
 
 const (
 	maxEvents     = 100
-	maxIdle       = 100       // maximum number of idle channels that are recorded
-	idleRetention = time.Hour // how long a channel may be idle before its record is discarded
+	maxIdle       = 100 // maximum number of idle channels that we record
+	idleRetention = time.Hour
 )
 
 var enabled atomic.Bool
 
-// Enable enables recording for channels that are created later.
 func Enable() { enabled.Store(true) }
 
-// Disable undoes Enable after a test. It does not affect channels that exist.
 func Disable() { enabled.Store(false) }
 
 func Enabled() bool { return enabled.Load() }
 
-// Source is the state of one source of a channel.
 type Source struct {
-	Name       string // "" if the channel has only one source
+	Name       string
 	State      string
-	Trying     string // what the source is waiting for, or ""
+	Trying     string
 	Version    string
 	Answered   time.Time
 	Error      string
 	Since      time.Time
 	Confirmed  time.Time // if Error is set, when the answer in use was last confirmed
-	LastError  string    // the last error, even if the source has recovered
+	LastError  string    // may be from before the source recovered
 	FailedAt   time.Time
 	Notes      []string
 	Endpoints  int
 	Priorities int
 }
 
-// Event is one line of a channel's history.
 type Event struct {
 	Time time.Time
 	Text string
@@ -58,26 +54,26 @@ type Channel struct {
 
 	mu      sync.Mutex
 	events  []Event
-	sources func() []Source // nil after Stop, and for channels with a resolver of another module
-	last    []Source        // the sources at the time of Stop, without their current errors
+	sources func() []Source // nil after Stop, or if the resolver is from another module
+	last    []Source        // without current errors
 	root    any
 	owner   any // gRPC's channelz record of the channel
-	tree    any // last snapshot of a closed root policy
+	tree    any // the last snapshot, if the root policy was closed
 	closed  time.Time
 }
 
-// registry holds the recorded channels of this process. To record or discard a channel, we lock
-// only the channels without a root policy, which are few.
+// registry has the recorded channels. To record or discard one, we only lock channels without a
+// root policy, of which there are few.
 var registry struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // channels whose root policy was closed, in the order of closing
+	rootless []*Channel // channels whose root policy was closed, oldest first
 }
 
-// New records a channel until its sources have stopped and its root policy is closed. The function
-// sources returns the state of the sources. It must return quickly, and may be nil. New returns nil
-// if recording is disabled.
+// New records a channel until its sources have stopped and its root policy is closed. sources
+// returns the state of the sources. It must be quick, and may be nil. If recording is disabled, New
+// returns nil.
 func New(target string, sources func() []Source) *Channel {
 	if !Enabled() {
 		return nil
@@ -94,7 +90,6 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note adds an event. Beyond maxEvents, the oldest one goes.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -107,8 +102,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach records the root policy of a channel, and its owner: gRPC's channelz record of the
-// channel. If the channel was idle, the Channel that recorded it before is discarded.
+// Attach records a channel's root policy, and its owner, i.e. gRPC's channelz record. If the
+// channel was idle before, we discard the Channel from back then.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -127,7 +122,6 @@ func (c *Channel) isClosed(owner any) bool {
 	return !c.closed.IsZero() && c.owner == owner
 }
 
-// Retire records that the root policy was closed. tree is its last snapshot.
 func (c *Channel) Retire(tree any) {
 	if c == nil {
 		return
@@ -141,13 +135,13 @@ func (c *Channel) Retire(tree any) {
 		registry.rootless = append(registry.rootless, c)
 	}
 	c.discardIfGone()
-	if len(registry.rootless) > 2*maxIdle { // prune is too slow to run on each call
+	if len(registry.rootless) > 2*maxIdle { // prune is too slow to run every time
 		prune()
 	}
 }
 
-// Stop records that the channel's sources have stopped. They then have only a last error, and no
-// current one.
+// Stop records that the channel's sources have stopped. From then on they have no current error,
+// just a last one.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -156,8 +150,8 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		sources := c.sources
 		c.mu.Unlock()
-		// We do not hold c.mu here, since the function takes another lock. And we clone the result:
-		// earlier callers may still read the slice.
+		// sources takes another lock, so we can't hold c.mu here. We clone the result because
+		// earlier callers may still be reading the slice.
 		last := slices.Clone(sources())
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
@@ -171,8 +165,8 @@ func (c *Channel) Stop() {
 	c.discardIfGone()
 }
 
-// A channel is gone if it is closed, or was idle for more than idleRetention. The caller must hold
-// registry.mu.
+// isGone returns true if a channel is closed, or has been idle for more than idleRetention. The
+// caller must hold registry.mu.
 func (c *Channel) isGone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,11 +176,11 @@ func (c *Channel) isGone(now time.Time) bool {
 func (c *Channel) discardIfGone() {
 	if c.isGone(time.Now()) {
 		discard(func(other *Channel) bool { return other == c })
-		delete(registry.channels, c) // discard only finds channels that had a root policy
+		delete(registry.channels, c) // in case it never had a root policy, which discard wouldn't find
 	}
 }
 
-// Only channels without a root policy can go. The caller must hold registry.mu.
+// discard only considers channels without a root policy. The caller must hold registry.mu.
 func discard(matches func(*Channel) bool) {
 	registry.rootless = slices.DeleteFunc(registry.rootless, func(c *Channel) bool {
 		if matches(c) {
@@ -203,8 +197,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// If more than maxIdle idle channels remain, those that became idle first go, too. The caller must
-// hold registry.mu.
+// prune discards the channels that are gone. If more than maxIdle idle ones remain, those that have
+// been idle the longest go as well. The caller must hold registry.mu.
 func prune() {
 	now := time.Now()
 	discard(func(c *Channel) bool { return c.isGone(now) })
@@ -236,10 +230,9 @@ type View struct {
 	Tree    any
 	Closed  time.Time
 	Sources []Source
-	Events  []Event // oldest first
+	Events  []Event
 }
 
-// Channels returns snapshots of all channels, oldest first.
 func Channels() []View {
 	registry.mu.Lock()
 	prune()

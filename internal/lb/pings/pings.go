@@ -1,10 +1,10 @@
 // Package pings detects servers that reject keepalive pings.
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
-// "too_many_pings". Each time, gRPC doubles the keepalive interval of the whole channel. gRPC does
-// not tell policies why, and the errors of calls rarely do, as connections with active calls send
-// few pings. But the reason is a label of one of gRPC's metrics, so we implement a stats handler
-// that receives metrics.
+// "too_many_pings", and each time, gRPC doubles the keepalive interval of the whole channel. gRPC
+// doesn't tell policies why, and the errors of calls rarely do either, since connections with
+// active calls don't send many pings. However, one of gRPC's metrics has the reason as a label. So
+// we implement a stats handler that receives metrics.
 package pings
 
 import (
@@ -24,8 +24,7 @@ import (
 
 var grpcLog = grpclog.Component("understudy")
 
-// The metric and its labels (gRFC A94). When a server has rejected pings, reasonLabel is
-// enhanceYourCalm.
+// The metric and its labels (gRFC A94). If a server rejected pings, reasonLabel is enhanceYourCalm.
 const (
 	disconnectionsMetric = "grpc.subchannel.disconnections"
 	reasonLabel          = "grpc.disconnect_error"
@@ -33,7 +32,7 @@ const (
 	enhanceYourCalm      = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// Otherwise, each connection could cause a log line.
+// logInterval limits what we log. Otherwise every connection could log a line.
 const logInterval = time.Hour
 
 const message = "servers refuse keepalive pings"
@@ -41,19 +40,19 @@ const message = "servers refuse keepalive pings"
 const advice = "a server closed a connection because it was pinged too often (" + enhanceYourCalm + "), and gRPC now pings half as often: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive) before the clients send them, or do not set Keepalive"
 
-// Detector is a stats handler that detects servers that reject pings. It makes calls no slower than
-// an empty stats handler.
+// Detector is a stats handler that detects servers that reject pings. For calls, it's as fast as an
+// empty stats handler.
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger // may be nil
+	logger  *slog.Logger
 	records serial.Records
 
 	mu   sync.Mutex
 	last time.Time
 }
 
-// New returns a Detector that writes to gRPC's log, and to logger if it is not nil.
+// New returns a Detector that writes to gRPC's log, and also to logger unless that's nil.
 func New(logger *slog.Logger) *Detector { return &Detector{logger: logger} }
 
 func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Records passes log records to the program's logger in order, on another goroutine: the logger may
-// make a call on the channel that logs. The zero value is ready to use.
+// Records passes log records to the program's logger, in order. This happens on another goroutine,
+// because the logger may make a call on the very channel that logs. The zero value is ready to use.
 type Records struct{ events Serializer }
 
-// Write passes on a record, with the time of the call. The logger may be nil.
+// Write passes on a record with the current time. The logger may be nil.
 func (r *Records) Write(logger *slog.Logger, message string, attrs ...slog.Attr) {
 	if logger == nil {
 		return
@@ -24,14 +24,14 @@ func (r *Records) Write(logger *slog.Logger, message string, attrs ...slog.Attr)
 	})
 }
 
-// Limit bounds how often we log something: twenty times in ten seconds, as a fault may eject half
-// of a thousand endpoints.
+// Limit allows twenty log records per ten seconds. A single fault can eject half of a thousand
+// endpoints, and we don't want to log each of them.
 type Limit struct {
 	since time.Time
 	count int
 }
 
-// Allows counts a record. If the result is false, do not log it.
+// Allows counts a record, and returns false if it shouldn't be logged.
 func (l *Limit) Allows() bool {
 	if now := time.Now(); now.Sub(l.since) >= 10*time.Second {
 		*l = Limit{since: now}

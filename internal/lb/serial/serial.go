@@ -1,11 +1,12 @@
-// Package serial runs events one at a time. A load-balancing policy needs this: its parent
-// (updates, Close), its children (reports) and timers call it concurrently.
+// Package serial runs events one at a time. Load-balancing policies need this because there's a lot
+// going on concurrently: updates and Close come from the parent, reports come from children, and
+// timers fire.
 //
-// Calls from children only queue an event. Children, including those of grpc-go, hold locks while
-// they report, so an event on their stack could call the child and deadlock. Updates, Close and
-// timers return when their event has run. ExitIdle and ResolverError only queue an event, since a
-// parent may call them from inside its UpdateState, on the stack of another event. We hold no lock
-// while an event runs.
+// Calls from children only queue an event. Children hold locks while they report (so do grpc-go's),
+// and if we ran events on their stack, an event that calls the child could deadlock. Updates, Close
+// and timers return when their event has run. ExitIdle and ResolverError just queue an event, since
+// a parent may call them from within its UpdateState, on the stack of another event. While an event
+// runs, we don't hold any locks.
 package serial
 
 import (
@@ -15,29 +16,26 @@ import (
 
 var background atomic.Int64
 
-// Background returns the number of goroutines of this package, including those of its timers, that
-// are running events in this process. If it is 0, events run only on the stacks of callers.
-// Simulations wait until it is 0.
+// Background returns how many of our goroutines, including timers, are running events in this
+// process. If it's 0, events are only running on the stacks of callers. Simulations wait for that.
 func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time, in the order in which they were queued. The zero value is
-// ready to use. SetHooks may be called before the first event. Do and Enqueue are safe for
-// concurrent use. An event may call Enqueue, but not Do, which would wait for the event itself.
+// ready to use. SetHooks may only be called before the first event. Do and Enqueue are safe for
+// concurrent use. An event may call Enqueue, but not Do, as it would wait for itself.
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []Event
 	draining bool
 
-	// Only the goroutine that runs events uses these.
+	// Only used by the goroutine that runs events.
 	background  bool
 	hooks       *Hooks
-	relayTarget *Serializer // the serializer whose events must run after the last flush relayed an event to it, or nil
+	relayTarget *Serializer // set if the last flush relayed an event there; we must run that serializer's events afterwards
 }
 
-// Event is an action that a Serializer runs.
 type Event interface{ Run() }
 
-// Func is an Event that calls a function.
 type Func func()
 
 func (f Func) Run() { f() }
@@ -50,19 +48,18 @@ type awaitedEvent struct {
 // Hooks are called before and after each batch of events. Like events, they run one at a time.
 type Hooks struct {
 	Begin func()
-	// Flush runs at the end of a batch, for work that is needed only once after several events. Do
-	// returns after Flush.
+	// Flush runs at the end of a batch, so it's the place for work that's needed only once after
+	// several events. Do doesn't return until Flush has.
 	Flush func()
 }
 
-// SetHooks sets the hooks for later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
-// Enqueue queues f and returns immediately. It does not run events on the caller's stack. If no
-// goroutine is running events, it starts a goroutine, which ends when the queue is empty.
+// Enqueue queues f and returns immediately, without running any events on the caller's stack. If no
+// goroutine is running events, it starts one, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
-// Queue is like Enqueue, for a value that implements Event. It avoids the allocation of a function.
+// Queue is like Enqueue for a value that implements Event, which saves allocating a function.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
 	s.queue = append(s.queue, e)
@@ -74,10 +71,10 @@ func (s *Serializer) Queue(e Event) {
 	}
 }
 
-// Relay is like Queue, for an event of another serializer. Only the Flush hook of s may call it, as
-// its last action. If s runs on a goroutine of this package, the same goroutine then runs the
-// events of the other serializer: a report that passes through a tree of policies needs one
-// goroutine with a large stack, and not one for each policy.
+// Relay is like Queue for an event of another serializer. Only the Flush hook of s may call it, and
+// only as its last action. If s is running on one of our goroutines, that goroutine continues with
+// the other serializer's events. So when a report travels up a tree of policies, it takes one
+// goroutine with a large stack, rather than one per policy.
 func (s *Serializer) Relay(to *Serializer, e Event) {
 	if !s.background {
 		to.Queue(e)
@@ -89,15 +86,13 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	s.relayTarget = to
 }
 
-// A Slot queues events of which we only need the latest: a new one replaces one that is still
-// queued, so callers cannot fill the queue although they do not wait. The zero value is ready to
-// use.
+// Slot is for events where only the latest one matters. It replaces the previous one if that's
+// still queued, so callers that don't wait can't fill up the queue. The zero value is ready to use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func()
 }
 
-// Enqueue is like Serializer.Enqueue, for the events of this slot.
 func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	slot.mu.Lock()
 	isQueued := slot.latest != nil
@@ -116,9 +111,9 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 }
 
 // Run queues f and runs all queued events on the caller's stack. If events are already running on
-// another goroutine or further up this stack, f runs there later, and Run returns immediately. The
-// caller must not hold a lock that an event may need. An example of such a caller is a subchannel
-// that reports to a policy without children.
+// another goroutine, or further up this stack, Run returns immediately and f runs there later. The
+// caller must not hold any lock that an event might need. This is for e.g. a subchannel that
+// reports to a policy without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -130,9 +125,9 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when f has run. If no goroutine is running events, the caller's goroutine
-// runs the events before f, and then f. A new goroutine runs the events after f, so that Do returns
-// even if new events are continually queued.
+// Do queues f and returns once it has run. If nobody else is running events, we run everything up
+// to f right here, and leave the rest to a new goroutine. That way, Do returns even if new events
+// keep coming in.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -152,10 +147,10 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// The caller must hold s.mu; this unlocks it.
+// runFirst must be called with s.mu held, and unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
-	var one [1]Event // avoids an allocation in the usual case of an empty queue
+	var one [1]Event // saves an allocation if the queue is empty, as it usually is
 	batch := append(one[:0], Func(f))
 	if len(s.queue) > 0 {
 		batch = append(s.queue, Func(f))
@@ -180,10 +175,10 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// A queue that is empty keeps a slice up to this capacity.
+// maxIdleCapacity is the capacity up to which an empty queue keeps its slice.
 const maxIdleCapacity = 8
 
-// The caller must also drain the result, if there is one.
+// drain returns another serializer that the caller must also drain, or nil.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
@@ -200,7 +195,7 @@ func (s *Serializer) drain() (next *Serializer) {
 		batch, s.queue = s.queue, batch[:0]
 		s.mu.Unlock()
 		if next := s.relayTarget.ifIdle(); next != nil {
-			next.drainInBackground() // next must not wait until s has run all its events
+			next.drainInBackground() // next shouldn't have to wait until all events of s have run
 		}
 		s.relayTarget = nil
 		s.runBatch(batch)
@@ -208,7 +203,8 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// The result is s if it has events and no goroutine runs them: the caller must then drain it.
+// ifIdle returns s if it has events and nobody is running them. In that case, the caller must drain
+// it.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

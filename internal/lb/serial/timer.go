@@ -2,17 +2,18 @@ package serial
 
 import "time"
 
-// A Timer runs an event after a delay. Once it is stopped or restarted, an event that is still
-// queued has no effect. The zero value is a stopped Timer. Use it only in events of one serializer.
+// A Timer runs an event after a delay. If you stop or restart it, an event that's already queued
+// won't do anything. The zero value is a stopped Timer. Only use it in events of a single
+// serializer.
 type Timer struct{ current *time.Timer }
 
-// Start runs fired in an event of s after the given time. If the timer is already running, it is
-// restarted.
+// Start makes fired run in an event of s after the given time. If the timer was already running, it
+// starts over.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var timer *time.Timer
 	timer = time.AfterFunc(after, func() {
-		background.Add(1) // because this goroutine also runs events that are queued in the meantime
+		background.Add(1) // this goroutine may also run other queued events
 		defer background.Add(-1)
 		s.Run(func() {
 			if t.current == timer {

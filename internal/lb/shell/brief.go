@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Brief returns err as a short text:
+// Brief returns a short text for err:
 //
 //	all 3 endpoints failed, one of them with: connection error: desc = "transport: Error
 //	while dialing: dial tcp 10.0.0.1:443: connect: connection refused"

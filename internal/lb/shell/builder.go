@@ -14,13 +14,12 @@ import (
 // Spec describes a policy. C is its configuration, a type of package lbconfig.
 type Spec[C any] struct {
 	Name string
-	// Default returns the configuration for updates without one. If Default is nil, such an update
-	// fails.
+	// Default returns the configuration to use if an update doesn't have one. If Default is nil,
+	// the update fails.
 	Default func() *C
 	New     func(*Shell) Policy[C]
 }
 
-// Builder returns a builder with the given name. It is safe for concurrent use.
 func (spec Spec[C]) Builder(name string) balancer.Builder { return &builder[C]{name, spec} }
 
 type builder[C any] struct {
@@ -42,7 +41,7 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{defaultConfig: b.spec.Default}
-	opts.Target.URL = printable.HideTarget(opts.Target.URL) // remove secrets, because logs and metrics contain the target
+	opts.Target.URL = printable.HideTarget(opts.Target.URL) // remove secrets, since the target ends up in logs and metrics
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
 	p.parentInstance, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
@@ -53,8 +52,8 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PolicyOf returns the Policy that Spec.New has created for balancer b, or nil if no Spec built b.
-// Only tests use it.
+// PolicyOf returns what Spec.New created for balancer b, or nil if b wasn't built by a Spec. It's
+// only for tests.
 func PolicyOf(b balancer.Balancer) PolicyMethods {
 	s, ok := b.(interface{ policyMethods() PolicyMethods })
 	if !ok {

@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// Child is a child of a policy. An update can replace its policy by a policy of another type. The
-// methods of Child must be called in events, and not after Close.
+// Child is a child of a policy. If an update comes with another type of policy, the child's policy
+// is replaced. Only call the methods of Child in events, and not after Close.
 //
-// During a replacement, the child has two policies. The pending policy replaces the current policy
-// when it reports a state other than CONNECTING, or when the current policy is no longer READY.
+// While it's being replaced, the child has two policies. The pending one takes over once it reports
+// a state other than CONNECTING, or once the current one is no longer READY.
 type Child struct {
 	shell    *Shell
 	name     string
@@ -30,7 +30,7 @@ type Child struct {
 	firstInstance    Instance
 
 	state       balancer.State
-	since       int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
+	since       int64 // Unix nanoseconds; 0 until the connectivity state has changed
 	refused     bool
 	lastError   error
 	lastFailure *failureRecord
@@ -40,28 +40,24 @@ type Child struct {
 
 const timersPerChild = 7
 
-// Handlers are a policy's callbacks for a child.
 type Handlers struct {
 	Reported func(c *Child, state balancer.State)
-	// Refused is called when the child has refused its update. failed is the state to use for the
-	// child until its next report, or until it accepts an update. If Refused is nil, Reported is
-	// called with this state, and again with the last reported one when the child accepts an
-	// update.
+	// Refused is called when the child has refused its update. Use failed as its state until it
+	// reports again or accepts an update. If Refused is nil, we call Reported with that state
+	// instead, and later, when the child accepts an update, with its last reported one.
 	Refused func(c *Child, failed balancer.State)
-	// Title returns the child's title for errors and logs. If Title is nil or returns "", the child's
-	// name is the title.
+	// Title returns what to call the child in errors and logs. If Title is nil or returns "",
+	// we use the child's name.
 	Title func(name string) string
-	// ResolveNow is called on the child's stack when the child requests a re-resolution. If ResolveNow
-	// is nil, the ClientConn receives the request.
+	// ResolveNow is called when the child requests a re-resolution, on the child's stack. If it's
+	// nil, the request goes to the ClientConn.
 	ResolveNow func(name string)
 }
 
-// NewChild returns a child without a policy. The first Update builds the policy.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
 
-// ByName yields the children in the order of their names.
 func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 	for _, name := range slices.Sorted(maps.Keys(children)) {
 		if !yield(name, children[name]) {
@@ -84,30 +80,28 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has a policy, which the first Update builds.
 func (c *Child) Exists() bool { return c.current != nil }
 
-// State returns the last reported state, or CONNECTING before the first report.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused is true while the child counts as failed for having refused its last update. The child's
-// next report ends this.
+// Refused returns true while the child counts as failed because it refused its last update. That
+// ends with its next report.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the child's latest error, even if the child has recovered since, or nil if it
+// LastError returns the child's latest error, even if it has recovered since. It's nil if the child
 // has never failed.
 func (c *Child) LastError() error { return c.lastError }
 
-// Update passes the child its policy, configuration and endpoints. A policy of another type
-// replaces the current one gracefully. We handle the reports that the child sends during the
-// update, and then the error that it returns.
+// Update passes policy, configuration and endpoints to the child. If it's another type of policy,
+// it replaces the current one gracefully. We handle any reports that come in during the update
+// first, and then the error that the update returns.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	wasRefused := c.refused
 	c.refused = false
 	err := c.update(policy, state)
 	if err == nil {
 		if wasRefused {
-			c.recordError(c.state) // the error in the last report counts again, because the child no longer refuses
+			c.recordError(c.state) // the child isn't refusing anymore, so its last report counts again
 		}
 		if wasRefused && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
@@ -143,11 +137,11 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // latest is the current policy, perhaps since this update
+	if latest != c.pending {
 		return err
 	}
-	// If the current policy is not READY or IDLE, this error makes the child count as failed. The
-	// error also becomes the state of the pending policy, which may never report one.
+	// If the current policy isn't READY or IDLE, this error makes the child count as failed. We
+	// also need it as the state of the pending policy, which may never report one.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -183,7 +177,6 @@ func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	return i
 }
 
-// Reported gets the reports of the current and of the pending policy.
 func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:
@@ -223,7 +216,7 @@ func (c *Child) recordError(state balancer.State) {
 	}
 }
 
-// ErrUnknownFailure is the error of a failed child whose picker does not report an error (see
+// ErrUnknownFailure is used if a child fails and its picker doesn't tell us the error (see
 // FailureOf).
 var ErrUnknownFailure = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
@@ -235,29 +228,27 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts or restarts a timer of the child. timer is the number of the timer, from 0 to
-// timersPerChild-1. When the timer fires, fired is called in an event.
+// StartTimer starts or restarts a timer of the child. Timers are numbered from 0 to
+// timersPerChild-1. When it fires, fired is called in an event.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.timerEnds[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)
 }
 
-// TimerEnds returns the time at which a timer of the child fires, and whether the timer is running.
 func (c *Child) TimerEnds(timer int) (at time.Time, isRunning bool) {
 	return c.timerEnds[timer], c.timers[timer].Runs()
 }
 
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes on an error of the resolver: to the pending policy if there is one,
-// otherwise to the current one.
+// ResolverError passes an error of the resolver to the pending policy, or to the current one if
+// there's none pending.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle makes the pending policy connect or, without one, the current policy.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()
@@ -270,7 +261,6 @@ func (c *Child) ResetBackoff(atLeast time.Duration) {
 	}
 }
 
-// Close closes the current and the pending policy, and stops the timers.
 func (c *Child) Close() {
 	for i := range c.timers {
 		c.timers[i].Stop()

@@ -8,9 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// Split groups endpoints by the first element of their paths, which is the name of a child, and
-// removes that element. If some belong to no known child, we log a warning, unless the previous
-// update also had such endpoints.
+// Split groups endpoints by the first element of their paths, which names a child, and removes that
+// element. If there are endpoints that don't belong to any known child, we log a warning, unless
+// there already were some in the previous update.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	unassigned := len(endpoints)
@@ -26,7 +26,7 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// This is slow, as it copies each path.
+// firstUnassigned copies every path, so it's slow.
 func firstUnassigned(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
@@ -36,7 +36,6 @@ func firstUnassigned(endpoints []resolver.Endpoint, known func(child string) boo
 	return ""
 }
 
-// LogOnce logs a warning unless *logged is true, and sets *logged.
 func (s *Shell) LogOnce(logged *bool, format string, args ...any) {
 	if !*logged {
 		*logged = true
@@ -44,15 +43,14 @@ func (s *Shell) LogOnce(logged *bool, format string, args ...any) {
 	}
 }
 
-// WithOnlyEndpoints returns a copy of state in which the given endpoints replace all others.
 func WithOnlyEndpoints(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
 	state.Endpoints, state.Addresses = endpoints, nil
 	return state
 }
 
-// WithEndpoints returns a copy of state with the given endpoints, and with their addresses in the
-// field Addresses. Policies from base.NewBalancerBuilder use only that field. Policies with a Shell
-// do not, so Child.Update does without this for them.
+// WithEndpoints returns a copy of state with the given endpoints, whose addresses are also in the
+// field Addresses. Policies from base.NewBalancerBuilder look nowhere else. Policies with a Shell
+// don't need that, and Child.Update skips it for them.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

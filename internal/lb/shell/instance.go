@@ -12,36 +12,35 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns marks the builders of policies whose Close shuts down all their subchannels, as gRPC
-// recommends. For other policies, the Instance shuts them down.
+// OwnsSubConns marks builders of policies whose Close shuts down all of their subchannels, as gRPC
+// recommends. For any other policy, the Instance takes care of that.
 type OwnsSubConns interface{ OwnsSubConns() }
 
-// Owner handles the reports and requests of an Instance.
 type Owner interface {
 	Reported(i *Instance, state balancer.State)
-	// ResolveNow is called on the policy's stack when the policy requests a re-resolution.
+	// ResolveNow is called when the policy requests a re-resolution, on the policy's stack.
 	ResolveNow()
 }
 
-// Instance is a child policy together with its ClientConn. It is small: a channel may have tens of
-// thousands of them. Call its exported methods in events, except those of balancer.ClientConn. If
-// the type of the child policy may change, use Child.
+// Instance is a child policy together with its ClientConn. A channel can have tens of thousands of
+// these, so it's small. Apart from those of balancer.ClientConn, only call its exported methods in
+// events. If the type of the child policy can change, use Child instead.
 type Instance struct {
 	balancer.ClientConn
 
 	shell       *Shell
 	owner       Owner
-	lb          balancer.Balancer // nil after Close
+	lb          balancer.Balancer
 	state       balancer.State
-	since       int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
+	since       int64 // Unix nanoseconds; 0 until the connectivity state has changed
 	lastFailure *failureRecord
 
 	mu              sync.Mutex
-	recordsSubConns bool // the policy may leave subchannels open in Close, so subConns records them
+	recordsSubConns bool // record subchannels in subConns, since the policy's Close may leave some open
 	closed          bool
-	handling        bool // handleReports is running; used in events only
+	handling        bool // only used in events
 	queued          int32
-	lastReport      *report // of the queued ones, or nil; its next is the first
+	lastReport      *report // the newest in the queue, or nil; its next is the oldest
 	subConns        map[balancer.SubConn]struct{}
 }
 
@@ -50,10 +49,9 @@ type report struct {
 	next  *report
 }
 
-// When 10,000 endpoints connect, they send 30,000 reports, so we reuse them.
+// reports is worth having because 10,000 endpoints send 30,000 reports when they connect.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// Build builds the child policy. It returns false if the builder has returned nil.
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	_, ownsSubConns := builder.(OwnsSubConns)
 	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
@@ -62,12 +60,11 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	return i.lb != nil
 }
 
-// State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the child policy and returns its error. If the child counts as failed for this
-// error (see Shell.Refused), the owner also gets TRANSIENT_FAILURE. name is the child's name in
-// errors and logs.
+// Update updates the child policy and returns its error. If that makes the child count as failed
+// (see Shell.Refused), the owner gets TRANSIENT_FAILURE too. name is what errors and logs call the
+// child.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -80,8 +77,8 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// A56 checks the child's state directly after "child.Update()", so we handle all reports from
-// before and during the update before we return. The error has no status (see Plain).
+// update handles all reports from before and during the update before it returns, because A56 looks
+// at the child's state right after "child.Update()". The error has no status (see Plain).
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.handleReports()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -89,7 +86,7 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState queues a report. We cannot handle it here: the child policy may hold locks.
+// UpdateState queues a report. The child policy may be holding locks, so we can't handle it here.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.queueReport(state)
 	i.shell.serial.Queue((*reportEvent)(i))
@@ -108,12 +105,11 @@ func (i *Instance) queueReport(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// An update may have handled the report already. Then the event does nothing.
 type reportEvent Instance
 
 func (t *reportEvent) Run() { (*Instance)(t).handleReport() }
 
-// This takes the oldest report. The result is false if there is none, or if the policy is closed.
+// handleReport takes the oldest report. It returns false if there is none or the policy is closed.
 func (i *Instance) handleReport() bool {
 	i.mu.Lock()
 	last, closed := i.lastReport, i.closed
@@ -140,10 +136,10 @@ func (i *Instance) handleReport() bool {
 	return true
 }
 
-// We handle the reports that are queued now, and no later ones: a policy that keeps reporting must
-// not hold up other events. Each report has an event of its own anyway. For the same reason this
-// does nothing within itself, where a policy that reports IDLE whenever it should connect would
-// recurse until the stack overflows.
+// handleReports handles the reports that are in the queue now. There'll be an event for any later
+// ones, and a policy that keeps reporting shouldn't hold up the rest. We also don't let this
+// recurse. Otherwise a policy that reports IDLE whenever it's told to connect would overflow the
+// stack.
 func (i *Instance) handleReports() {
 	if i.handling {
 		return
@@ -168,7 +164,6 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn records the subchannel if the policy may leave subchannels open in Close.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
@@ -222,23 +217,23 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff has no effect on a policy that is no BackoffResetter, for example one of another
-// module.
+// ResetBackoff does nothing unless the policy is a BackoffResetter. Policies of other modules
+// usually aren't.
 func (i *Instance) ResetBackoff(atLeast time.Duration) {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff(atLeast)
 	}
 }
 
-// Connect makes the policy connect, and handles the reports that it sends during the call. If it
-// reports CONNECTING at once, the parent need not publish IDLE first.
+// Connect tells the policy to connect, and handles whatever it reports during the call. If that
+// includes CONNECTING, the parent doesn't have to publish IDLE first.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.handleReports()
 }
 
-// Remove ignores further reports of the policy, and closes the policy after the parent has
-// published its next state. Until then, calls may still use the policy's subchannels.
+// Remove ignores the policy from now on, and closes it once the parent has published its next
+// state. Calls may still be using the policy's subchannels until then.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true
@@ -246,7 +241,7 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy, and shuts down the subchannels that it has left open. i may be nil.
+// Close closes the policy and shuts down any subchannels that it left open. i may be nil.
 func (i *Instance) Close() {
 	if i == nil {
 		return

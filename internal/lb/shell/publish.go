@@ -6,11 +6,11 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish asks for the policy's state to be published: once, at the end of the current batch of
-// events or, during an update, at the end of the update.
+// Publish asks for the policy's state to be published. That happens once, at the end of the current
+// batch of events, or at the end of the update if there is one.
 func (s *Shell) Publish() { s.mustPublish = true }
 
-// Updating is true during an update: Begin has been called, and End has not returned.
+// Updating returns true from the call of Begin until End has returned.
 func (s *Shell) Updating() bool { return s.updating }
 
 func (s *Shell) endBatch() {
@@ -25,8 +25,7 @@ func (s *Shell) endBatch() {
 	s.batchStart.Store(0)
 }
 
-// This ends each batch of events. We publish what is due now, and start a timer for what is due
-// later.
+// flush ends each batch of events. It publishes what's due and starts a timer for the rest.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:
@@ -62,7 +61,7 @@ func (s *Shell) publishAt(at time.Time) {
 		return
 	}
 	s.timerEnd = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // run flush, which follows each batch of events
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // an empty event is enough to run flush
 }
 
 func (s *Shell) publish(state balancer.State) {

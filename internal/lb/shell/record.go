@@ -11,35 +11,32 @@ import (
 )
 
 // Record counts the calls to an endpoint. All users of the endpoint share one Record, and all calls
-// the same Done function, so counting does not allocate. It is safe for concurrent use.
+// share the same Done function, so this doesn't allocate. It is safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
 	recent                 [slots]slot
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot counts the calls of two seconds. We need one more, since the latest interval is
-// incomplete.
+// A slot covers two seconds. We need one extra because the latest one is incomplete.
 const (
 	slotSeconds = 2
 	slots       = RecentSeconds/slotSeconds + 1
 )
 
-// A slot may miss a call that ends while we reuse it for a new interval.
+// A call that ends just as we reuse a slot for a new interval may be missed.
 
 type slot struct {
 	number        atomic.Int64 // number of the two-second interval since the Unix epoch
 	ended, failed atomic.Uint32
-	codes         atomic.Uint32 // bit n is set if a call has failed with status code n
+	codes         atomic.Uint32 // bit n is set if any call failed with status code n
 }
 
-// RecentSeconds is the maximum number of seconds that Record.Recent accepts.
 const RecentSeconds = 10
 
-// Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // calls that ended with one of the failureCodes
+	Failed uint64 // calls that ended with one of failureCodes
 	codes  uint32
 }
 
@@ -49,7 +46,6 @@ func (r *Recent) Add(other Recent) {
 	r.codes |= other.codes
 }
 
-// Codes returns the status codes of the failures, in numerical order.
 func (r Recent) Codes() (all []codes.Code) {
 	for remaining := r.codes; remaining != 0; remaining &= remaining - 1 {
 		all = append(all, codes.Code(bits.TrailingZeros32(remaining))) //nolint:gosec // at most 15
@@ -57,8 +53,8 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// Bit n is status code n. These codes indicate a failing backend; others, such as NOT_FOUND, are
-// normal answers.
+// failureCodes indicate that the backend is failing (bit n is status code n). Others, e.g.
+// NOT_FOUND, are perfectly normal answers.
 const failureCodes = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
@@ -95,8 +91,8 @@ func (r *Record) recordEnd(err error) {
 	}
 }
 
-// Recent counts the calls that ended in the given number of seconds before now, at most
-// RecentSeconds. The precision is two seconds.
+// Recent counts the calls that ended in the last seconds before now, up to RecentSeconds. It's
+// accurate to two seconds.
 func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
 	for i := range r.recent {
@@ -107,21 +103,20 @@ func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	return recent
 }
 
-// Calls returns how many calls have started, ended, and ended with an error.
+// Calls returns how many calls have started, how many have ended, and how many of those with an
+// error.
 func (r *Record) Calls() (started, ended, failed uint64) {
-	// Other goroutines may count calls at the same time. This order ensures failed ≤ ended ≤
-	// started.
+	// We read these in the opposite order of counting, so that failed ≤ ended ≤ started even if
+	// calls are counted concurrently.
 	failed, ended = r.failed.Load(), r.ended.Load()
 	return r.started.Load(), ended, failed
 }
 
-// Recorded is a picker that records its calls.
 type Recorded struct {
 	balancer.Picker
 	Record *Record
 }
 
-// Picks returns the number of calls to the endpoint, including calls through other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
@@ -132,7 +127,6 @@ func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.Record.Begin(result), nil
 }
 
-// Begin counts a call, and makes its end count.
 func (r *Record) Begin(result balancer.PickResult) balancer.PickResult {
 	r.started.Add(1)
 	pickerDone := result.Done

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Refusal is the error of calls to a child that has refused its update. It contains no status,
-// which would also fail calls that wait for ready.
+// Refusal is the error of calls to a child that has refused its update. It never contains a status,
+// since that would also fail calls that wait for ready.
 type Refusal struct {
 	subject string
 	err     error
@@ -19,7 +19,6 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v
 
 func (r *Refusal) Unwrap() error { return r.err }
 
-// AllFailed is the error of calls if all endpoints of a policy have failed.
 type AllFailed struct {
 	Endpoints int
 	Example   error
@@ -31,18 +30,18 @@ func (a *AllFailed) Error() string {
 
 func (a *AllFailed) Unwrap() error { return a.Example }
 
-// Refused handles err, the error of a child that has refused its update. It returns the error of
-// calls to the child, and whether the child counts as failed now.
+// Refused handles err, the error of a child that has refused its update. It returns the error that
+// calls to the child should get, and whether the child now counts as failed.
 //
-// A child whose last report is READY or IDLE stays in use. If the child has reported
-// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, refusal is nil: the error in the
-// report is more specific.
+// If the child's last report was READY or IDLE, it stays in use. If it was TRANSIENT_FAILURE and
+// err is just balancer.ErrBadResolverState, refusal is nil because the reported error is more
+// specific.
 //
-// child is the child's title in errors and logs, such as "the child".
+// child is what errors and logs call the child, e.g. "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	subject := s.name + ": " + child
 	refusal = &Refusal{subject, Plain(err)}
-	if s.updating { // otherwise, no update can return the error
+	if s.updating { // outside of updates, there's nobody to return the error to
 		s.Refuse(refusal)
 	}
 	isSpecific := !errors.Is(err, balancer.ErrBadResolverState)
@@ -58,15 +57,15 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the current update. UpdateClientConnState returns them if the
-// policy itself has failed.
+// Refuse adds err to the errors of the current update. UpdateClientConnState only returns them if
+// the policy itself has failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error
 
-// We take the first error that is not balancer.ErrBadResolverState, and add the number of others to
-// it. If there is no such error, we return balancer.ErrBadResolverState as it is, since gRPC
-// compares errors with ==.
+// join returns the first error other than balancer.ErrBadResolverState, and adds how many others
+// there are. If there is none, it has to return balancer.ErrBadResolverState itself, as gRPC
+// compares it with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

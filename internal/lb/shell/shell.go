@@ -1,21 +1,21 @@
-// Package shell implements the common part of all policies with children. It implements
-// balancer.Balancer, runs one event at a time, owns the children and timers, publishes the policy's
-// state and takes snapshots. A policy adds its configuration, a package of internal/core that makes
-// the decisions, and the code that executes them.
+// Package shell is what all policies with children have in common. It implements balancer.Balancer,
+// runs one event at a time, owns children and timers, publishes the policy's state and takes
+// snapshots. What's left for a policy is its configuration, a package of internal/core that makes
+// the decisions, and the code that carries them out.
 //
 // Guarantees:
 //
-//   - An update consists of two events, Begin and End. Before End runs, all reports of children
-//     during Begin have been handled. Nothing is published between Begin and End.
-//   - After a batch of events, a state that has changed is published once.
-//   - A configuration of the wrong type is rejected. Without an earlier configuration, calls fail
-//     with the reason.
-//   - A child that refuses an update counts as failed with its error, unless it is READY or IDLE.
-//     UpdateClientConnState returns the errors of children only if the policy itself has failed: a
-//     parent takes an error for the failure of the whole policy.
-//   - UpdateClientConnState and Close return when they have taken effect. ResolverError and
-//     ExitIdle never block, since a parent may call them from inside its UpdateState.
-//   - After Close, the policy publishes no state and calls no child.
+//   - An update is two events, Begin and End. Anything that children report during Begin is handled before
+//     End runs, and nothing is published in between.
+//   - If the state has changed, it's published once, after the batch of events.
+//   - A configuration of the wrong type is rejected. If there hasn't been a valid one before, calls fail with
+//     the reason.
+//   - A child that refuses an update counts as failed with that error, unless it's READY or IDLE.
+//     UpdateClientConnState only returns errors of children if the policy itself has failed, because a parent
+//     would think that the whole policy has.
+//   - UpdateClientConnState and Close don't return until they've taken effect. ResolverError and ExitIdle
+//     never block, since a parent may call them from within its UpdateState.
+//   - After Close, the policy doesn't publish anything and doesn't call any child.
 package shell
 
 import (
@@ -35,38 +35,34 @@ import (
 
 var Logger = grpclog.Component("understudy")
 
-// Policy is what a policy with a Shell implements. We call its methods in events, and not after
-// Close. C is the policy's configuration, a type of package lbconfig.
+// Policy is what a policy with a Shell implements. We only call it in events, and not after Close.
+// C is the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
-	// Begin applies a configuration and a resolver state, and updates the children.
 	Begin(config *C, state resolver.State)
-	// End ends the update, after all reports of children during Begin have been handled.
+	// End ends the update. By then, everything that children reported during Begin has been
+	// handled.
 	End()
 	PolicyMethods
 }
 
-// PolicyMethods are the methods of Policy that do not depend on C.
 type PolicyMethods interface {
 	State() balancer.State
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle connects the children that should be connected.
 	ExitIdle()
 }
 
-// Scheduled is for policies that decide themselves when their state is published. Others call
+// Scheduled is for policies that decide for themselves when to publish. The rest call
 // Shell.Publish.
 type Scheduled interface {
-	// Due is true if State must be published at when. The zero time means immediately.
+	// Due says whether State must be published, and when. The zero time means right away.
 	Due() (when time.Time, due bool)
 }
 
-// Settler is for policies that have work to do after each batch of events.
 type Settler interface {
-	// Settled is called after each batch of events, and a last time after Close, with closed true.
+	// Settled is called after each batch of events. The last call is after Close, with closed set.
 	Settled(closed bool)
 }
 
-// Below is a child of a policy: a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
@@ -75,15 +71,14 @@ type Below interface {
 	childSnapshot() ChildSnapshot
 }
 
-// Shell is the common part of a policy. The policy uses its fields and methods in events.
+// Shell is the common part of a policy. The policy may only use its fields and methods in events.
 type Shell struct {
-	// ClientConn is the parent's ClientConn, which creates subchannels.
 	ClientConn balancer.ClientConn
 	Options    balancer.BuildOptions
 
 	name      string
 	methods   PolicyMethods
-	scheduled Scheduled // nil for a policy that calls Publish
+	scheduled Scheduled // nil if the policy calls Publish
 	settler   Settler
 
 	serial                    serial.Serializer
@@ -94,9 +89,9 @@ type Shell struct {
 	closed        bool
 	settled       bool
 	mustPublish   bool
-	hadUnassigned bool // some endpoints of the last update belonged to no child
+	hadUnassigned bool // some endpoints of the last update didn't belong to any child
 	refusals      refusals
-	removed       []*Instance // removed children; the next flush closes them, because calls no longer use them then
+	removed       []*Instance // calls may still use these, so the next flush closes them
 
 	published  balancer.State
 	stateSince time.Time
@@ -106,9 +101,9 @@ type Shell struct {
 	channel        *stateattr.Channel
 	records        serial.Records
 	parentInstance *Instance     // the Instance that contains this policy, or nil if the parent has no Shell
-	isLastAction   bool          // no action follows the next publication in this batch of events
-	live           *live.Channel // nil unless the debug page is enabled
-	unwatch        func()        // stops watching this policy; set only for the topmost policy of a channel
+	isLastAction   bool          // after the next publication, this batch has nothing left to do
+	live           *live.Channel // nil if there's no debug page
+	unwatch        func()        // only set for the topmost policy of a channel
 	watch
 }
 
@@ -131,13 +126,13 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 			return
 		}
 		b.attach(stateattr.ChannelOf(ccs.ResolverState))
-		b.mustPublish = b.mustPublish || !b.configured // the first state is always published
+		b.mustPublish = b.mustPublish || !b.configured // always publish the first state
 		b.configured, b.updating = true, true
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// Other goroutines may have queued reports in the meantime. With a second event, we handle
-	// these before End.
+	// Other goroutines may have queued reports in the meantime. By running End in a second event,
+	// we make sure that those are handled first.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -148,7 +143,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	return err
 }
 
-// Do runs f in an event and returns when f has returned. It must not be called in an event.
+// Do runs f in an event and waits for it to return. Don't call it in an event.
 func (s *Shell) Do(f func()) { s.serial.Do(f) }
 
 func (s *Shell) end() error {
@@ -162,7 +157,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// A policy that has never had a valid configuration would let calls wait forever, so they fail.
+// refuse makes calls fail if there's never been a valid configuration. They would wait forever
+// otherwise.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -172,7 +168,7 @@ func (s *Shell) refuse(err error) error {
 	return err
 }
 
-// ResolverError passes err to all children. If the policy has no children, calls fail with err.
+// ResolverError passes err to all children. If there are none, calls fail with err.
 func (s *Shell) ResolverError(err error) {
 	s.resolverErrors.Enqueue(&s.serial, func() {
 		if s.closed {
@@ -189,7 +185,7 @@ func (s *Shell) ResolverError(err error) {
 	})
 }
 
-// UpdateSubConnState does nothing: subchannels report to the children.
+// UpdateSubConnState does nothing because subchannels report to the children.
 func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (s *Shell) ExitIdle() {
@@ -200,15 +196,15 @@ func (s *Shell) ExitIdle() {
 	})
 }
 
-// BackoffResetter is for policies that can end the backoff of their subchannels.
 type BackoffResetter interface {
-	// ResetBackoff ends the backoffs that have lasted for so long. It must not block, like ExitIdle.
+	// ResetBackoff ends backoffs that have lasted at least that long. Like ExitIdle, it must not
+	// block.
 	ResetBackoff(atLeast time.Duration)
 }
 
-// ResetBackoff makes subchannels below the policy connect now if their backoff has lasted for so
-// long. It does not block. We cannot use grpc.ClientConn.ResetConnectBackoff, which has a data race
-// with the creation of subchannels (grpc-go 1.85).
+// ResetBackoff makes subchannels below the policy connect now if they've been in backoff for at
+// least that long. It doesn't block. We can't use grpc.ClientConn.ResetConnectBackoff, because it
+// has a data race with the creation of subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff(atLeast time.Duration) {
 	s.Event(func() {
 		for _, c := range s.methods.Children {
@@ -217,7 +213,6 @@ func (s *Shell) ResetBackoff(atLeast time.Duration) {
 	})
 }
 
-// Close closes all children. Nothing is published afterwards.
 func (s *Shell) Close() {
 	s.serial.Do(func() {
 		if s.closed {

@@ -13,63 +13,57 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Snapshot is the state of a policy at a point in time. It is immutable.
+// Snapshot is the state of a policy at some point in time. It's immutable.
 type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
 	State    connectivity.State
-	Since    time.Time // when State last changed, or zero
+	Since    time.Time
 	Error    error
 	Children []ChildSnapshot
-	Details  any // set by the policy (see Describer)
+	Details  any // set by Describe; one of the types in details.go
 }
 
-// ChildSnapshot is the state of one child of a policy.
 type ChildSnapshot struct {
 	Name      string
-	Title     string // the name that users see, or ""
+	Title     string // users see this name; may be ""
 	State     connectivity.State
-	Since     time.Time // when State last changed, or zero
-	LastError error     // the last error, even if the child has recovered
+	Since     time.Time
+	LastError error // the last one, even if the child has recovered
 	FailedAt  time.Time
 	Details   any
-	// Below is the child's policy if it is Watchable, or nil.
-	Below Watchable
+	Below     Watchable
 }
 
-// Watchable is a policy that can be watched. All policies with a Shell can.
 type Watchable interface {
-	// Watch makes this policy and all policies below it take snapshots until stop is called. It does
-	// not wait for the first snapshot.
+	// Watch makes this policy and everything below it take snapshots until stop is called. It
+	// doesn't wait for the first one.
 	Watch() (stop func())
-	// Snapshot returns the latest snapshot. It is nil if the policy is not watched, or before the
-	// first snapshot. It does not block.
+	// Snapshot returns the latest snapshot, or nil if there isn't one. It doesn't block.
 	Snapshot() *Snapshot
-	// Busy returns the time at which the policy began to handle the current batch of events. It is
-	// zero if no event is running or the policy is not watched. It does not block.
+	// Busy returns when the policy began to handle the current batch of events. If no event is
+	// running, or the policy isn't watched, that's zero. It doesn't block.
 	Busy() time.Time
 }
 
-// Describer is for policies that add details to their snapshots.
 type Describer interface {
 	Describe(*Snapshot)
 }
 
-// Watcher is for policies that do extra work while they are watched.
 type Watcher interface {
-	// Watched is called when watching begins (on is true) and when it ends (on is false).
 	Watched(on bool)
 }
 
-// To limit the cost of snapshots, there is at least this time between two, for each child.
+// snapshotInterval is the minimum time between two snapshots for each child. It keeps their cost
+// down.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
 	watchers   atomic.Int64
 	snapshot   atomic.Pointer[Snapshot]
-	batchStart atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
+	batchStart atomic.Int64 // Unix nanoseconds; 0 if no event is running
 
-	// Only events use these.
+	// only used in events
 	watchedChildren map[Watchable]func()
 	snapshotTime    time.Time
 	snapshotTimer   serial.Timer
@@ -77,7 +71,7 @@ type watch struct {
 
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // run updateSnapshot, which follows each batch of events
+	s.serial.Enqueue(func() {}) // an empty event is enough to run updateSnapshot
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -86,7 +80,6 @@ func (s *Shell) Watch() (stop func()) {
 
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// We do this at the end of each batch of events.
 func (s *Shell) updateSnapshot() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -115,11 +108,10 @@ func (s *Shell) updateSnapshot() {
 	s.snapshot.Store(next)
 }
 
-// The policy may need to publish a different picker now.
 func (s *Shell) notifyWatcher(watched bool) {
 	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // run flush, which follows each batch of events
+		s.serial.Enqueue(func() {}) // an empty event is enough to run flush
 	}
 }
 
@@ -158,7 +150,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.watchedChildren = watched
 }
 
-// Only the debug page shows this time.
+// recordChange only does anything if there's a debug page, since nobody else looks at this time.
 func recordChange(since *int64, before, now connectivity.State) {
 	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

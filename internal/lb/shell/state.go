@@ -9,33 +9,30 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ErrNoEndpoints is the error of a policy that has no endpoints.
 var ErrNoEndpoints = errors.New("no endpoints: the resolver returned none, or none with a path to this policy")
 
-// Queue is a picker that makes calls wait.
 var Queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// Connecting returns the state of a child that has not reported yet.
 func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed returns the state of a child that cannot take calls. They fail with UNAVAILABLE and the
+// Failed returns the state of a child that can't take calls. They fail with UNAVAILABLE and the
 // text of err, unless they wait for ready.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Fixed is a picker that returns SubConn for every call. A policy that knows this can keep SubConn,
-// and need not call Pick.
+// Fixed is a picker that returns SubConn for every call. A policy that recognizes it can keep
+// SubConn and never call Pick.
 type Fixed struct{ SubConn balancer.SubConn }
 
 func (f *Fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: f.SubConn}, nil
 }
 
-// Failing returns a picker that makes calls fail with err. err must not contain a status, which
-// would also fail calls that wait for ready.
+// Failing returns a picker that fails calls with err, which must not contain a status. That would
+// also fail calls that wait for ready.
 func Failing(err error) balancer.Picker { return &failingPicker{err} }
 
 type failingPicker struct{ err error }
@@ -46,8 +43,9 @@ func (f *failingPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 func (f *failingPicker) Failure() error { return f.err }
 
-// FailureOf returns the error with which a picker makes calls fail, or nil if we cannot know it. We
-// do not call Pick to find out: a picker of another module may start a connection or count a call.
+// FailureOf returns the error with which a picker fails calls, or nil if there's no way to tell. We
+// can't call Pick to find out, because a picker of another module might start a connection or count
+// a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -55,12 +53,11 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// ErrEjected is in the error of an endpoint that outlier detection has ejected.
 var ErrEjected = errors.New("the endpoint is ejected because calls to it failed")
 
-// Plain returns err itself if it contains no status, and otherwise an error with the same text and
-// no status. If a picker returned a status, gRPC would also fail calls that wait for ready.
-// errors.Is has the same results for both errors.
+// Plain strips the status from err, if it has one. When a picker returns a status, gRPC also fails
+// calls that wait for ready, and we don't want that. The result has the same text, and errors.Is
+// treats it like err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -71,7 +68,7 @@ func Plain(err error) error {
 	return plainError{err}
 }
 
-// We do not embed the error, since its methods would reveal the status.
+// plainError doesn't embed the error, or else its methods would reveal the status.
 type plainError struct{ err error }
 
 func (p plainError) Error() string { return p.err.Error() }

@@ -7,15 +7,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// Tree contains the snapshots of a policy and of all policies below it. The snapshots may have been
-// taken at different times.
+// Tree has the snapshots of a policy and of everything below it. They weren't necessarily taken at
+// the same time.
 type Tree struct {
-	*Snapshot           // nil before the first snapshot
-	Busy      time.Time // the result of Watchable.Busy
-	Below     []*Tree   // one tree for each child in Snapshot, or nil if the child's policy is not Watchable
+	*Snapshot
+	Busy  time.Time
+	Below []*Tree // one per child in Snapshot; nil if the child's policy isn't Watchable
 }
 
-// TreeOf returns the tree of a policy. It does not block, even if a policy is handling events.
+// TreeOf returns the tree of a policy. It doesn't block, even if a policy is busy handling events.
 func TreeOf(w Watchable) *Tree {
 	t := &Tree{Snapshot: w.Snapshot(), Busy: w.Busy()}
 	if t.Snapshot == nil {
@@ -43,7 +43,6 @@ func (s *Shell) begin() {
 	}
 }
 
-// Only the topmost policy of a channel is on the debug page.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.Enabled() || s.live != nil {
 		return
@@ -58,7 +57,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	}
 	s.live = entry
 	s.unwatch = s.Watch()
-	s.begin() // record the beginning of this batch now, because the policy was not watched when it began
+	s.begin() // we weren't watching when this batch began, so record that now
 	var owner any
 	if s.Options.ChannelzParent != nil {
 		owner = s.Options.ChannelzParent
@@ -69,11 +68,10 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // the current event is Close
+		last.Busy = time.Time{} // it's busy with Close itself
 		s.live.Retire(last)
 		s.unwatch()
 	}
 }
 
-// Note adds a line to the channel's history on the debug page, if that is enabled.
 func (s *Shell) Note(text string) { s.live.Note(text) }

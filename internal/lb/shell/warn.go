@@ -9,12 +9,12 @@ import (
 
 const maxTargetLength = 250
 
-// Warn logs a warning in gRPC's log, adds it to the channel's history, and passes a record to the
-// program's logger. policy is the name of the policy in gRPC's log.
+// Warn writes a warning to gRPC's log, adds it to the channel's history, and passes a record to the
+// program's logger. policy is what gRPC's log calls the policy.
 func (s *Shell) Warn(policy, message, text string, attrs ...slog.Attr) {
 	target := printable.Line(s.Options.Target.String(), maxTargetLength)
 	label := target
-	if id := s.Options.ChannelzParent; id != nil { // the channelz number distinguishes channels to the same target
+	if id := s.Options.ChannelzParent; id != nil { // channels to the same target have different numbers
 		label = fmt.Sprintf("%s [%v]", target, id)
 		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
 	}

@@ -7,15 +7,15 @@ import (
 
 type configKey struct{}
 
-// SetConfig returns state with the configuration of a channel's priority policy. The service config
-// of the state configures this policy without children. The configuration must not be modified.
+// SetConfig returns state with the configuration of the channel's priority policy. The service
+// config then configures that policy without children. Don't modify the configuration afterwards.
 func SetConfig(state resolver.State, config serviceconfig.LoadBalancingConfig) resolver.State {
 	state.Attributes = state.Attributes.WithValue(configKey{}, config)
 	return state
 }
 
-// TakeConfig returns the configuration that SetConfig has set, or nil, and state without it. It is
-// not for the policies below.
+// TakeConfig returns what SetConfig has set, or nil. It also returns state without it, because it's
+// not meant for the policies below.
 func TakeConfig(state resolver.State) (serviceconfig.LoadBalancingConfig, resolver.State) {
 	config, _ := state.Attributes.Value(configKey{}).(serviceconfig.LoadBalancingConfig)
 	if config != nil {

@@ -4,12 +4,12 @@ import "google.golang.org/grpc/resolver"
 
 type healthKey struct{}
 
-// EnableHealthListener returns state with an attribute that makes pick_first use gRPC's generic
-// health listener, for client-side health checks and outlier detection. pick_first then reports
-// READY only while the server is healthy, and TRANSIENT_FAILURE otherwise. The connection stays
-// open. The attribute takes effect for the next connection.
+// EnableHealthListener sets an attribute that makes pick_first use gRPC's generic health listener.
+// It's needed for client-side health checks and outlier detection. pick_first then reports READY
+// only while the server is healthy, and TRANSIENT_FAILURE otherwise, with the connection left open.
+// The attribute applies from the next connection on.
 //
-// A function of this name in pick_first of grpc-go has the same effect.
+// grpc-go's pick_first has a function of the same name, with the same effect.
 func EnableHealthListener(state resolver.State) resolver.State {
 	state.Attributes = state.Attributes.WithValue(healthKey{}, true)
 	return state

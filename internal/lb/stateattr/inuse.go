@@ -13,14 +13,14 @@ import (
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
 	Target string
-	Index  int // 0 is the highest priority; NoPriority means that no priority is in use
+	Index  int // 0 is the highest priority
 	Name   string
 	State  connectivity.State
 	Since  time.Time
 	Why    string
 }
 
-// NoPriority and NoName are the Index and the Name if no priority can receive calls.
+// NoPriority and NoName are the Index and Name if no priority can take calls.
 const (
 	NoPriority = -1
 	NoName     = "none"
@@ -33,7 +33,6 @@ type InUseReporter struct {
 	serial serial.Serializer
 }
 
-// NewInUseReporter returns a reporter that calls report, or nil if report is nil.
 func NewInUseReporter(report func(PriorityInUse)) *InUseReporter {
 	if report == nil {
 		return nil
@@ -41,8 +40,8 @@ func NewInUseReporter(report func(PriorityInUse)) *InUseReporter {
 	return &InUseReporter{report: report}
 }
 
-// InUseChannel reports one channel's priority in use until it is closed. A nil InUseChannel reports
-// nothing.
+// InUseChannel reports the priority in use of a single channel, until it's closed. If it's nil, it
+// does nothing.
 type InUseChannel struct {
 	reporter *InUseReporter
 	target   string
@@ -52,7 +51,6 @@ type InUseChannel struct {
 	last *PriorityInUse
 }
 
-// Channel returns the InUseChannel for target, or nil if t is nil.
 func (t *InUseReporter) Channel(target string) *InUseChannel {
 	if t == nil {
 		return nil
@@ -60,8 +58,8 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{reporter: t, target: target}
 }
 
-// Report reports p unless it equals the last report. It does not block. If no priority was in use
-// and no priority is in use now, it reports nothing, even if the reason has changed.
+// Report reports p unless it equals the last report. It doesn't block. If there was no priority in
+// use and there still isn't, it stays quiet, even if the reason has changed.
 func (c *InUseChannel) Report(p PriorityInUse) {
 	if c == nil {
 		return
@@ -80,8 +78,8 @@ func (c *InUseChannel) Report(p PriorityInUse) {
 	})
 }
 
-// Close ends the reports. A running call of the application's function may continue, but no new
-// call begins.
+// Close stops the reports. If the application's function is running, it may continue, but it isn't
+// called again.
 func (c *InUseChannel) Close() {
 	if c != nil {
 		c.closed.Store(true)

@@ -4,9 +4,9 @@ import "google.golang.org/grpc/resolver"
 
 type belowOverflowKey struct{}
 
-// SetBelowOverflow returns state with an attribute for the policies below a priority policy with
-// overflow. They must not refuse calls, not even those to endpoints that are all ejected: that
-// policy has other priorities for them.
+// SetBelowOverflow sets an attribute for the policies below a priority policy with overflow. Those
+// policies must never refuse a call, even if all endpoints are ejected, because the call could go
+// to another priority.
 func SetBelowOverflow(state resolver.State) resolver.State {
 	state.Attributes = state.Attributes.WithValue(belowOverflowKey{}, true)
 	return state

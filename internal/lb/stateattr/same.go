@@ -1,7 +1,7 @@
 package stateattr
 
-// Same returns the result of equal, which compares attributes, or false if equal panics: gRPC's
-// Equal methods panic if an attribute cannot be compared with ==.
+// Same returns the result of equal, a function that compares attributes. gRPC's Equal methods panic
+// if an attribute can't be compared with ==. In that case, Same returns false.
 func Same(equal func() bool) (same bool) {
 	defer func() {
 		if recover() != nil {

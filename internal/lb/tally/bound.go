@@ -3,31 +3,30 @@ package tally
 import "sync"
 
 const (
-	// MaxCombinations is the maximum number of label combinations that a metric counts separately for
-	// each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
-	// targets. A configuration of 16 clusters in 8 zones needs 128.
+	// MaxCombinations is how many combinations of labels a metric counts separately per target. The
+	// OpenTelemetry SDK keeps 2000 series of a metric by default, so that's enough for several
+	// targets. A configuration with 16 clusters in 8 zones needs 128.
 	MaxCombinations = 200
-	// A label with more bytes becomes Other.
+	// Labels with more bytes than this become Other.
 	maxLength = 500
 )
 
-// Other replaces labels that are not counted separately.
 const Other = "other"
 
-// Labels are the labels of a series, without the target. "" means that a label is not set.
+// Labels are the labels of a series apart from the target. "" means that a label isn't set.
 type Labels [3]string
 
-// Bound limits the number of series of a counter. We need this limit: a series stays in memory
-// until the process ends, and a control plane may choose its labels. The zero value is ready to
+// Bound limits the number of series of a counter. Series stay in memory until the process ends, and
+// a control plane can make up labels as it likes, so we need a limit. The zero value is ready to
 // use. A Bound is safe for concurrent use.
 type Bound struct {
 	mu      sync.Mutex
-	counted map[string]map[Labels]bool // by target
+	counted map[string]map[Labels]bool
 }
 
-// Limit returns the labels under which to count. The first MaxCombinations combinations of labels
-// of a target stay as they are. In later ones, Other replaces each label that is set. The result
-// for the same labels never changes. Limit takes a lock, so do not call it for every RPC.
+// Limit returns which labels to use when counting. Up to MaxCombinations combinations per target
+// stay as they are. After that, each label that's set is replaced by Other. The same labels always
+// give the same result. It takes a lock, so don't call it for every RPC.
 func (b *Bound) Limit(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,25 +1,23 @@
-// Package tally adds up gauges over all channels of the process. The gauges of channels to the same
-// target have the same labels, and an exporter keeps only the last value of a gauge, so each
-// channel reports the sum over all channels. The package also limits the number of series of
-// counters.
+// Package tally adds up gauges over all channels of the process. An exporter keeps only the last
+// value of a gauge, and channels to the same target have the same labels, so each channel has to
+// report the sum over all of them. This package also limits the number of series of counters.
 package tally
 
 import "sync"
 
-// Board contains a sum for each set of labels. The zero value is ready to use. A Board is safe for
+// Board has a sum for each set of labels. The zero value is ready to use. A Board is safe for
 // concurrent use.
 type Board[L comparable, V Value[V]] struct {
 	mu   sync.Mutex
 	sums map[L]V
 }
 
-// Value is a type with addition. Its zero value is the empty sum.
 type Value[V any] interface {
 	comparable
 	Plus(V) V
 }
 
-// Add adds value to the sum for labels. If the sum is then zero, its entry is deleted.
+// Add adds value to the sum for labels. If that makes it zero, we delete the entry.
 func (b *Board[L, V]) Add(labels L, value V) {
 	var zero V
 	if value == zero {

@@ -7,9 +7,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// Picks are cheaper if every child has a fixed subchannel: we then read the schedule and one
-// subchannel, but not the child's picker, and skip pickers that have a single child. scheduler is
-// nil if a child's picker is not fixed.
+// fixedLeaves is used if every child has a fixed subchannel. Picks are cheaper then: we go from the
+// schedule straight to a subchannel, without looking at the child's picker, and can skip any picker
+// with a single child. scheduler is nil if some picker isn't fixed.
 type fixedLeaves struct {
 	scheduler *edf.Scheduler
 	subConns  []balancer.SubConn

@@ -1,4 +1,4 @@
-// Package weighted implements the picker of policies that distribute calls to their children by
+// Package weighted implements the picker for policies that distribute calls among children by
 // weight.
 package weighted
 
@@ -10,21 +10,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// Picker picks children by their weights, in the order of their deadlines (gRFC A34). Save passes
-// the children's positions in this order to the next picker. Picker is safe for concurrent use.
+// Picker picks children by weight, in the order of their deadlines (gRFC A34). Save hands the
+// children's positions in this order over to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler   *edf.Scheduler    // nil if there is a single child
-	pickers     []balancer.Picker // nil if there are several children and each has a fixed subchannel
+	scheduler   *edf.Scheduler
+	pickers     []balancer.Picker // nil if there are several children with a fixed subchannel each
 	leaves      fixedLeaves
 	size        int
 	position    func(i int) *Position
-	picksBefore uint64 // if there is a single child: the result of PicksOf for it when this picker was created
+	picksBefore uint64 // with a single child, what PicksOf returned when this picker was created
 	hasPicked   atomic.Bool
 }
 
-// New returns a picker of children, one for each weight, of which there must be at least one. picker
-// and position return the picker of child i, and its position, which Save updates. New calls picker
-// only before it returns.
+// New returns a picker of children, one per weight. There must be at least one. picker and position
+// return the picker and the position of child i. New doesn't call picker after it has returned, but
+// Save will update the positions.
 func New(weights []uint32, picker func(i int) balancer.Picker, position func(i int) *Position) *Picker {
 	p := &Picker{size: len(weights), position: position}
 	if p.size > 1 {
@@ -53,16 +53,15 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// A store on every pick would make all cores compete for the cache line.
+	// If we stored this on every pick, cores would compete for the cache line.
 	if !p.hasPicked.Load() {
 		p.hasPicked.Store(true)
 	}
 	return p.pickers[0].Pick(info)
 }
 
-// Picks returns the number of picks. If there is a single child, this is the number of picks that
-// the child's picker has counted since New, or 0 if that picker does not count. Picks does not
-// block.
+// Picks returns the number of picks. With a single child, that's how many the child's picker has
+// counted since New, or 0 if it doesn't count. Picks doesn't block.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
@@ -70,7 +69,8 @@ func (p *Picker) Picks() uint64 {
 	return PicksOf(p.pickers[0]) - p.picksBefore
 }
 
-// Counts returns the number of picks of each child. It may wait while the scheduler computes picks.
+// Counts returns the number of picks per child. It may have to wait while the scheduler computes
+// picks.
 func (p *Picker) Counts() []uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Counts()
@@ -78,7 +78,6 @@ func (p *Picker) Counts() []uint64 {
 	return []uint64{p.Picks()}
 }
 
-// PicksOf returns the number of picks of a picker, or 0 if the picker does not count.
 func PicksOf(picker balancer.Picker) uint64 {
 	if p, ok := picker.(interface{ Picks() uint64 }); ok {
 		return p.Picks()
@@ -86,7 +85,6 @@ func PicksOf(picker balancer.Picker) uint64 {
 	return 0
 }
 
-// Counting is a picker that counts its picks.
 type Counting struct {
 	balancer.Picker
 	picks atomic.Uint64
@@ -99,7 +97,6 @@ func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 
 func (c *Counting) Picks() uint64 { return c.picks.Load() }
 
-// Failure returns the first error that a child's picker reports, or nil (see shell.FailureOf).
 func (p *Picker) Failure() error {
 	for _, picker := range p.pickers {
 		if f, ok := picker.(interface{ Failure() error }); ok && f.Failure() != nil {
@@ -111,17 +108,17 @@ func (p *Picker) Failure() error {
 
 func (p *Picker) Len() int { return p.size }
 
-// Leaves returns the number of fixed subchannels from which picks choose, or else that of children.
+// Leaves returns how many fixed subchannels picks choose from, or else how many children.
 func (p *Picker) Leaves() int { return max(p.size, len(p.leaves.subConns)) }
 
-// Save stores the positions of the children for the next picker. Later picks do not change them.
+// Save stores the children's positions for the next picker. Picks after that don't change them.
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
 		if p.hasPicked.Load() || p.Picks() > 0 {
 			*p.position(0) = Position{left: edf.Full}
 		}
-	case p.scheduler.Begun(): // before the first pick, no position has changed
+	case p.scheduler.Begun(): // before the first pick, nothing has moved
 		for i, left := range p.scheduler.Lefts() {
 			*p.position(i) = Position{left: left}
 		}

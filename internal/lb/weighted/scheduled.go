@@ -1,8 +1,8 @@
 package weighted
 
-// Scheduled adds up the picks of a policy's children over all of the policy's pickers. It reads the
-// counts of the schedulers, so picks are no slower for it. Call its methods in events of the
-// policy; the function that Now returns may be called at any time.
+// Scheduled adds up the picks of a policy's children over all of its pickers. It reads counts that
+// the schedulers keep anyway, so picks don't get any slower. Only call its methods in events of the
+// policy. The function that Now returns can be called at any time.
 type Scheduled[C comparable] struct {
 	previous  map[C]uint64
 	picker    *Picker
@@ -10,8 +10,8 @@ type Scheduled[C comparable] struct {
 	forgotten map[C]bool
 }
 
-// Use sets the current picker, which may be nil, and its children. Later picks of the previous
-// picker are not counted.
+// Use sets the current picker, which may be nil, and its children. We don't count later picks of
+// the previous one.
 func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	if s.picker != nil {
 		for i, n := range s.picker.Counts() {
@@ -27,7 +27,6 @@ func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	s.picker, s.children, s.forgotten = picker, children, nil
 }
 
-// Forget discards the picks of a removed child.
 func (s *Scheduled[C]) Forget(child C) {
 	delete(s.previous, child)
 	if s.picker != nil {
@@ -38,8 +37,7 @@ func (s *Scheduled[C]) Forget(child C) {
 	}
 }
 
-// Now returns a function that returns the number of picks of each child up to the time at which it
-// is called.
+// Now returns a function, which in turn returns the number of picks of each child at that time.
 func (s *Scheduled[C]) Now(children []C) func() []uint64 {
 	previous := make([]uint64, len(children))
 	indexes := make(map[C]int, len(children))

@@ -1,6 +1,6 @@
 // Package location determines the client's region, zone and node from options, the environment and
-// sources. A source may learn the location late, so it must be obtained from options.Settings each
-// time it is needed.
+// sources. A source may only learn them after a while, so get the location from options.Settings
+// every time you need it.
 package location
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Location is the location of a client or a server. Unknown fields are "".
+// Location is where a client or a server is. Fields are "" if unknown.
 type Location struct{ Region, Zone, Node string }
 
-// Or returns p with its empty fields filled from other.
+// Or fills in p's empty fields from other.
 func (p Location) Or(other Location) Location {
 	for to, from := range map[*string]string{&p.Region: other.Region, &p.Zone: other.Zone, &p.Node: other.Node} {
 		if *to == "" {
@@ -26,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves is true if p has what this value of the option prefer needs.
+// Serves reports whether p has what this value of the option prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "zone":
@@ -37,17 +37,16 @@ func (p Location) Serves(prefer string) bool {
 	return true
 }
 
-// SameZone is true if both are in the same zone. Two zones of the same name in different regions
-// are not.
+// SameZone reports whether both are in the same zone. Different regions may use the same zone name,
+// so we compare regions too.
 func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
 
-// SameRegion is true if both regions are known and equal.
 func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.Region == other.Region }
 
-// Of returns the client's location. It reads fields that are empty in given from environment
-// variables, using env. notes lists the invalid variables, which are ignored.
+// Of returns the client's location. Whatever isn't given is read from environment variables, using
+// env. Invalid variables are ignored, with a note for each.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -60,8 +59,7 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 	return given.Or(Location{Zone: read("UNDERSTUDY_ZONE"), Region: read("UNDERSTUDY_REGION"), Node: read("UNDERSTUDY_NODE")}), notes
 }
 
-// maxNameLength is in bytes. Kubernetes and cloud providers allow 63.
-const maxNameLength = 256
+const maxNameLength = 256 // bytes; Kubernetes and cloud providers allow 63
 
 // Check validates the name of a region, zone or node.
 func Check(name string) error {
@@ -71,22 +69,20 @@ func Check(name string) error {
 	return fmt.Errorf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), maxNameLength)
 }
 
-// Teller is implemented by sources that know the client's location, possibly only some time after
-// their start.
+// Teller is implemented by sources that can tell where the client is. They may only find out some
+// time after they've started.
 type Teller interface{ Location() Location }
 
-// Learned holds a location that a source sets as soon as it is known. It is safe for concurrent
-// use. On a nil *Learned, Set has no effect.
+// Learned is for sources that don't know the location up front, e.g. because they learn it from a
+// server. It's safe for concurrent use, and Set on a nil *Learned does nothing.
 type Learned struct{ current atomic.Pointer[Location] }
 
-// Set replaces the location.
 func (l *Learned) Set(p Location) {
 	if l != nil {
 		l.current.Store(&p)
 	}
 }
 
-// Location returns the location of the last Set, or the zero value.
 func (l *Learned) Location() Location {
 	if l == nil || l.current.Load() == nil {
 		return Location{}

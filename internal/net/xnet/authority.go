@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// authorityPunctuation is what an authority may contain besides letters and digits (RFC 3986,
-// sections 2.2, 2.3 and 3.2).
+// What's allowed in an authority besides letters and digits (RFC 3986, sections 2.2, 2.3 and 3.2).
 const authorityPunctuation = "-._~!$&'()*+,;=:@[]"
 
-// EncodeAuthority percent-encodes the bytes of name that an authority must not contain. gRPC does
-// not do this for the result of a resolver.AuthorityOverrider.
+// EncodeAuthority percent-encodes everything in name that isn't allowed in an authority. gRPC
+// doesn't do that for us if the authority comes from a resolver.AuthorityOverrider.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -26,8 +25,8 @@ func EncodeAuthority(name string) string {
 	return b.String()
 }
 
-// AuthorityOfEndpoint returns gRPC's default authority for a target whose endpoint is the given
-// one.
+// AuthorityOfEndpoint returns the authority that gRPC would use by default for a target with this
+// endpoint.
 func AuthorityOfEndpoint(endpoint string) string {
 	encoded := EncodeAuthority(endpoint)
 	if strings.HasPrefix(encoded, ":") {

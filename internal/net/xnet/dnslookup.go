@@ -12,8 +12,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// LookupOptions contains a replacement for DNS lookups in simulations. Sources get it through
-// discovery.OwnOption.
+// LookupOptions lets simulations replace DNS lookups. Sources get it through discovery.OwnOption.
 type LookupOptions struct {
-	Resolver Resolver // if nil, the name servers of the target or of the system are used
+	Resolver Resolver // if nil, we ask the name servers of the target or of the system
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// IsHostList is true for a list of host:port with port numbers, perhaps with a query.
+// IsHostList reports whether target is a list of host:port, with numeric ports and possibly a
+// query.
 func IsHostList(target string) bool {
 	hosts, _, _ := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {
@@ -24,6 +25,6 @@ func IsHostList(target string) bool {
 
 var zonePattern = regexp.MustCompile(`\[([0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)%(?:25)?([^\]]+)\]`)
 
-// EscapeZones returns text with the zones of IPv6 addresses as URLs need them (RFC 6874):
-// [fe80::1%eth0] becomes [fe80::1%25eth0], which stays as it is.
+// EscapeZones escapes the zones of IPv6 addresses for use in URLs (RFC 6874), e.g. [fe80::1%eth0]
+// becomes [fe80::1%25eth0]. It doesn't escape them twice.
 func EscapeZones(text string) string { return zonePattern.ReplaceAllString(text, "[$1%25$2]") }

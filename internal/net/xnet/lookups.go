@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// minPause is the minimum time between a lookup and the next lookup that a failed connection
-// causes, as in gRPC's DNS resolver.
+// If connections fail, we look up names again, but not more often than this. gRPC's DNS resolver
+// uses the same limit.
 const minPause = 30 * time.Second
 
-// Lookups repeats a lookup.
 type Lookups struct {
 	every    time.Duration
 	requests chan struct{}
 }
 
-// NewLookups returns lookups that are repeated every interval or, if this is 0, only by request.
+// NewLookups repeats lookups at the given interval. If it's 0, they're only repeated on request.
 func NewLookups(every time.Duration) Lookups { return Lookups{every, make(chan struct{}, 1)} }
 
-// Request requests a lookup. If a request is already pending, it does nothing.
+// Request requests a lookup, unless there's one pending already.
 func (l Lookups) Request() {
 	select {
 	case l.requests <- struct{}{}:
@@ -27,8 +26,8 @@ func (l Lookups) Request() {
 	}
 }
 
-// Run calls lookUp until ctx is done. After a failed lookup, the next one follows with gRPC's
-// backoff, or after the interval if that is shorter.
+// Run calls lookUp until ctx is done. If a lookup fails, we try again after gRPC's backoff or after
+// the interval, whichever is shorter.
 func (l Lookups) Run(ctx context.Context, lookUp func(context.Context) (ok bool)) {
 	for failures := 0; ctx.Err() == nil; {
 		if lookUp(ctx) {
@@ -45,8 +44,8 @@ func (l Lookups) Run(ctx context.Context, lookUp func(context.Context) (ok bool)
 	}
 }
 
-// wait waits until the interval has elapsed or a lookup is requested. A requested lookup takes place
-// after minPause or after the interval, whichever is shorter.
+// wait returns when it's time for the next lookup. If somebody requests one, it still has to wait
+// for minPause or the interval, whichever is shorter.
 func (l Lookups) wait(ctx context.Context) {
 	start := time.Now()
 	minWait := minPause
@@ -62,7 +61,6 @@ func (l Lookups) wait(ctx context.Context) {
 	}
 }
 
-// jittered returns d, changed by at most 10% at random.
-func jittered(d time.Duration) time.Duration {
+func jittered(d time.Duration) time.Duration { // give or take 10%
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// IsLoopback is true for a host:port with a loopback address, or with the host name localhost.
+// IsLoopback reports whether the host in host:port is localhost or a loopback address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -17,7 +17,6 @@ func IsLoopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Roots returns a pool with the certificates in the PEM file at path.
 func Roots(path string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package adstest has a management server for tests whose streams run a script, and functions that
-// create resources.
+// Package adstest has a scriptable management server for tests, and helpers that create resources.
 package adstest
 
 import (
@@ -27,7 +26,6 @@ type Server struct {
 	streams atomic.Int64
 }
 
-// Serve starts a server on listener. The caller must call Stop.
 func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Server {
 	s := &Server{script: script, grpc: grpc.NewServer(opts...)}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
@@ -47,8 +45,8 @@ type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
-	requested bool                          // a request has been received
-	first     *discoveryv3.DiscoveryRequest // the first request, after Respond has received it and until Recv returns it
+	requested bool
+	first     *discoveryv3.DiscoveryRequest // set by Respond if it had to wait for a request; cleared when Recv returns it
 }
 
 func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
@@ -60,8 +58,8 @@ func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// Respond sends clusters in a response. If the stream has received no request, Respond first waits
-// for one, which the next Recv then returns.
+// Respond sends clusters in a response. If there hasn't been a request on this stream yet, it waits
+// for one, and the next Recv returns it.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
 	if !s.requested {
 		var err error
@@ -92,8 +90,8 @@ func Any(m proto.Message) *anypb.Any {
 	return packed
 }
 
-// Cluster returns a cluster with one locality, which has priority 0 and weight 1. Each address is
-// IP:port, and has the default weight of 1.
+// Cluster returns a cluster with a single locality of priority 0 and weight 1. Addresses are
+// written as IP:port and have the default weight of 1.
 func Cluster(name string, addresses ...string) *endpointv3.ClusterLoadAssignment {
 	locality := &endpointv3.LocalityLbEndpoints{
 		Locality:            &corev3.Locality{Region: "region", Zone: "zone"},

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// Cable returns a connection that wraps conn, and a function that simulates a broken network. After
-// cut is called, all bytes in both directions are lost, and neither side sees the connection end.
-// With blockWrites, writes block as if a send buffer were full.
+// Cable wraps conn and returns a function that simulates a broken network. After cut is called,
+// nothing gets through in either direction, but neither side sees the connection end. With
+// blockWrites, writes block as if a send buffer were full.
 func Cable(conn net.Conn) (cabled net.Conn, cut func(blockWrites bool)) {
 	c := &cable{Conn: conn, closed: make(chan struct{})}
 	return c, func(blockWrites bool) {

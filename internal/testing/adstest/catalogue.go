@@ -14,12 +14,10 @@ import (
 
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue holds clusters and endpoints by name. Its Serve sends a resource again when Set
-// replaces it.
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message
-	changed   chan struct{} // closed and replaced when a resource changes
+	changed   chan struct{}
 }
 
 func NewCatalogue(resources ...proto.Message) *Catalogue {
@@ -43,10 +41,10 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 	c.changed = make(chan struct{})
 }
 
-// Serve is a Script. It sends the resources that the client requests, and sends each of them again
-// when it changes.
+// Serve is a Script. It sends the resources that the client asks for, and sends them again when
+// they change.
 func (c *Catalogue) Serve(s *Stream) error {
-	requestedNames := make(map[string][]string) // by type URL
+	requestedNames := make(map[string][]string)
 	sent := make(map[string]proto.Message)
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	failed := make(chan error, 1)

@@ -1,5 +1,5 @@
-// Package chromium controls a headless Chromium, for tests and screenshots of pages. It speaks the
-// DevTools protocol over a pipe and needs only the standard library.
+// Package chromium controls a headless Chromium for tests and screenshots of pages. It speaks the
+// DevTools protocol over a pipe, so the standard library is all it needs.
 package chromium
 
 import (
@@ -56,7 +56,7 @@ func Start() (*Browser, error) {
 		"--hide-scrollbars", "--force-color-profile=srgb", "--disable-lcd-text", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // Chromium's sandbox does not work as root
+		args = append(args, "--no-sandbox") // Chromium's sandbox doesn't work as root
 	}
 	b := &Browser{
 		command: exec.Command(path, append(args, "about:blank")...), dir: dir,
@@ -88,7 +88,7 @@ func (b *Browser) start() error {
 		return errors.Join(err, commandReader.Close(), commandWriter.Close())
 	}
 	b.command.ExtraFiles = []*os.File{commandReader, messageWriter}
-	b.command.Env = append(os.Environ(), "HOME="+b.dir) // Chromium then creates all of its files in this directory
+	b.command.Env = append(os.Environ(), "HOME="+b.dir) // makes Chromium put all of its files here
 	setProcessGroup(b.command)
 	b.commandWriter, b.messageReader = commandWriter, messageReader
 	err = b.command.Start()
@@ -101,7 +101,7 @@ func (b *Browser) start() error {
 }
 
 func (b *Browser) Close() error {
-	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // returns an error if the browser has already ended
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil)
 	_ = b.commandWriter.Close()
 	killGroup(b.command)
 	_ = b.command.Wait()

@@ -77,8 +77,8 @@ func (p *Page) handle(method string, params json.RawMessage) {
 	}
 }
 
-// Problems returns what the page has logged as warnings or errors, such as uncaught exceptions,
-// violations of the Content-Security-Policy, and resources that failed to load.
+// Problems returns everything that the page has logged as a warning or an error, e.g. uncaught
+// exceptions, violations of the Content-Security-Policy, and resources that didn't load.
 func (p *Page) Problems() []string {
 	p.browser.mu.Lock()
 	defer p.browser.mu.Unlock()
@@ -135,7 +135,6 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// WaitFor waits until a JavaScript condition is true in the page.
 func (p *Page) WaitFor(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

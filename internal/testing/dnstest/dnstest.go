@@ -19,7 +19,7 @@ type Server struct {
 	running sync.WaitGroup
 
 	mu        sync.Mutex
-	questions *sync.Cond // signaled for each question
+	questions *sync.Cond
 	answers   map[Question]Answer
 	asked     map[Question]int
 	open      map[net.Conn]bool
@@ -28,20 +28,18 @@ type Server struct {
 
 type Question struct{ Name, Type string }
 
-// Answer is the response to a question. If it is zero, the response is that the name does not
-// exist.
+// Answer is the response to a question. The zero value says that the name doesn't exist.
 type Answer struct {
-	Records []string // such as "10.0.0.1", "10 3 443 a.example.com." or "CNAME b.example.com."
-	// Code is the response code. If it is zero, the server reports whether the name exists, which
-	// is the case if the name has records of any type.
+	Records []string // e.g. "10.0.0.1", "10 3 443 a.example.com." or "CNAME b.example.com."
+	// Code is the response code. If it's zero, it depends on whether the name exists, i.e. has
+	// records of any type.
 	Code dnsmessage.RCode
-	// Truncated makes UDP responses empty and sets their truncation flag.
+	// Truncated empties UDP responses and sets their truncation flag.
 	Truncated bool
 	Cut       bool
 	Silent    bool
 }
 
-// Start starts a server. The caller must call Stop.
 func Start() *Server {
 	for {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +47,7 @@ func Start() *Server {
 			panic(err)
 		}
 		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		if err != nil { // another program uses the UDP port, so try another one
+		if err != nil { // somebody else has that UDP port, so try another one
 			_ = tcp.Close()
 			continue
 		}
@@ -91,7 +89,7 @@ func (s *Server) Stop() {
 
 func (s *Server) Address() string { return s.tcp.Addr().String() }
 
-// Set sets the records of a name and type. Without records, the name does not exist.
+// Set sets the records of a name and type. If there are none, the name doesn't exist.
 func (s *Server) Set(name, kind string, records ...string) {
 	s.SetAnswer(name, kind, Answer{Records: records})
 }
@@ -102,7 +100,7 @@ func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush makes the server ignore questions if silent is true, and respond again if it is false.
+// Hush makes the server ignore questions if silent is true, and answer again if it's false.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +113,6 @@ func (s *Server) Asked(name, kind string) int {
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits until the question has been asked n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +129,7 @@ func (s *Server) serveUDP() {
 			return
 		}
 		if response := s.respond(buffer[:n], false); response != nil {
-			_, _ = s.udp.WriteTo(response, from) // clients ask again if the response is lost
+			_, _ = s.udp.WriteTo(response, from) // if the response gets lost, clients ask again
 		}
 	}
 }
@@ -208,7 +205,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack omits the records if truncate is set, or if the response is too long for UDP.
+// pack leaves out the records if truncate is set or the response is too long for UDP.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

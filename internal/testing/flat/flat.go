@@ -1,4 +1,4 @@
-// Package flat creates a discovery.Answer from a flat list of endpoints, for tests.
+// Package flat turns a flat list of endpoints into a discovery.Answer, for tests.
 package flat
 
 import (
@@ -13,10 +13,9 @@ type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority orders the endpoints; 0 is the highest priority. A number that no endpoint has does
-	// not leave an empty priority in the answer.
+	// Priority is 0 for the highest priority. Gaps in the numbers don't create empty priorities.
 	Priority uint32
-	// Locality is region/zone/sub_zone. The sub-zone, or the zone and the sub-zone, may be missing.
+	// Locality is region/zone/sub_zone. The sub-zone can be left out, and so can the zone with it.
 	Locality string
 }
 
@@ -41,7 +40,7 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 	return answer
 }
 
-// Empty returns an answer which declares that it intentionally has no endpoints.
+// Empty returns an answer that says it has no endpoints on purpose.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
 type Sink interface {

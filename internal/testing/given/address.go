@@ -10,9 +10,10 @@ import (
 
 var usedAddresses sync.Map
 
-// Address returns an address for a server that stops and starts again. The port is below the range
-// from which the system assigns ports, so only our tests use it, perhaps in another process. The function connects to the address to find out whether it is in use. It does
-// not listen on it, because a child process could inherit the listener.
+// Address returns an address for a server that will be stopped and started again. The system never
+// assigns ports this low, so only our own tests can be using it, possibly in another process. To
+// find out, we try to connect. We don't listen there ourselves because a child process could
+// inherit the listener.
 func Address(t *testing.T) string {
 	t.Helper()
 	for {

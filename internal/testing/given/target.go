@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// CheckTarget checks in a fuzz test how a builder handles a target. The target must not cause a
-// panic, an error must be one short line without passwords and tokens, and the authority of an
-// accepted target must consist of printable ASCII characters.
+// CheckTarget is for fuzz tests of a builder. Whatever the target, there must be no panic. Errors
+// must be a single short line without passwords or tokens. If the target is accepted, its authority
+// must consist of printable ASCII characters.
 func CheckTarget(t *testing.T, b options.Builder, text string) {
 	t.Helper()
 	const secret, maxErrorLength = "hunter2-hunter2", 2000

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Server is a Kubernetes API server with one namespace. It sends each change to all watches
-// immediately. Its methods may be called concurrently.
+// Server is a Kubernetes API server with one namespace. Changes go to all watches immediately. Its
+// methods may be called concurrently.
 type Server struct {
 	URL string
 
@@ -25,22 +25,21 @@ type Server struct {
 	mu          sync.Mutex
 	changed     *sync.Cond
 	slices      map[string]string
-	baseVersion int      // resource version before the first event
-	events      []string // all events as JSON; events[i] has resource version baseVersion+i+1
+	baseVersion int
+	events      []string // as JSON; events[i] has resource version baseVersion+i+1
 	watches     int
 	down        bool
 }
 
 // New returns a server without EndpointSlices, to be used as an http.Handler. The resource version
-// of its first event is version+1. As after the restore of a backup, a watch that starts at a later
-// version than the server's fails.
+// of its first event is version+1. A watch that starts at a later version than the server's fails,
+// as it does after a backup has been restored.
 func New(version int) *Server {
 	s := &Server{slices: make(map[string]string), baseVersion: version}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
-// Start starts a server without EndpointSlices. The server stops when the test ends.
 func Start(t testing.TB) *Server {
 	s := New(0)
 	s.server = httptest.NewServer(s)
@@ -63,8 +62,7 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown makes the server end all watches and refuse requests if down is true, and serve again if
-// it is false.
+// SetDown ends all watches and refuses requests if down is true, and serves again if it's false.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +148,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// begin must be called with the lock held.
 func (s *Server) begin(r *http.Request) (next, code int, reason string) {
-	// The caller must hold the lock.
 	version := r.URL.Query().Get("resourceVersion")
 	next, err := strconv.Atoi(version)
 	switch {

@@ -1,5 +1,5 @@
-// Package lbtest has fakes for tests of load-balancing policies: a ClientConn and subchannels that
-// record calls, and a child policy that reports the states that a test passes to it.
+// Package lbtest has fakes for testing load-balancing policies: a ClientConn and subchannels that
+// record calls, and a child policy that reports whatever a test tells it to.
 package lbtest
 
 import (
@@ -15,15 +15,13 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Tests make a lot of garbage. With fewer collections, they take a tenth less CPU time.
+// Tests produce a lot of garbage. Collecting it less often saves a tenth of the CPU time.
 func init() { debug.SetGCPercent(400) }
 
-// ClientConn is a balancer.ClientConn that records the calls made to it. Its methods may be called
-// concurrently.
+// ClientConn is a balancer.ClientConn that records calls. Its methods may be called concurrently.
 type ClientConn struct {
-	balancer.ClientConn // nil; it only provides methods that grpc-go adds to the interface later
+	balancer.ClientConn // nil; here in case grpc-go adds methods to the interface
 
-	// Recorder is the result of MetricsRecorder. If it is nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
 
 	mu          sync.Mutex
@@ -33,7 +31,6 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate sets a function that UpdateState calls with each published state.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +53,7 @@ func (c *ClientConn) States() []balancer.State {
 	return slices.Clone(c.states)
 }
 
-// State returns the last published state. If no state has been published, it returns IDLE without a
-// picker.
+// State returns the last published state, or IDLE without a picker if there's none.
 func (c *ClientConn) State() balancer.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +80,6 @@ func (c *ClientConn) SubConns() []*SubConn {
 	return slices.Clone(c.subConns)
 }
 
-// Forget forgets all published states but the last one, so that their memory can be freed.
 func (c *ClientConn) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,9 +103,9 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 }
 
 // CompleteConnects completes connection attempts until no subchannel is waiting for one. If
-// dialError is not nil and returns an error for an address, the attempt fails with that error;
-// otherwise the subchannel becomes READY, and its health CONNECTING and then READY.
-// CompleteConnects must be called in a synctest bubble.
+// dialError returns an error for an address, the attempt fails with it. Otherwise the subchannel
+// becomes READY, and its health goes to CONNECTING and then READY. dialError may be nil. Only call
+// this in a synctest bubble.
 func (c *ClientConn) CompleteConnects(dialError func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
@@ -151,10 +146,9 @@ func (c *ClientConn) ResolveNows() int {
 
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target panics, because it is deprecated. Policies must read the target from BuildOptions.
+// Target panics. It's deprecated, so policies must get the target from BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
-// MetricsRecorder returns Recorder or, if that is nil, a recorder that discards metrics.
 func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
 	if c.Recorder != nil {
 		return c.Recorder

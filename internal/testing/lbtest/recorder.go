@@ -8,8 +8,8 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// Recorder is a metrics recorder that adds up the recorded values of each metric and its labels.
-// Its methods may be called concurrently.
+// Recorder is a metrics recorder that adds up values by metric and labels. Its methods may be
+// called concurrently.
 type Recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -42,8 +42,6 @@ func (r *Recorder) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n in
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RegisterAsyncReporter registers a reporter that Export calls. The returned function unregisters
-// it.
 func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, metrics ...estats.AsyncMetric) func() {
 	wanted := make(map[*estats.MetricDescriptor]bool)
 	for _, m := range metrics {

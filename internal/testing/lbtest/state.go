@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// JSON returns the loadBalancingConfig for a configuration of understudy_priority.
 func JSON(config any) string {
 	text, err := json.Marshal([]map[string]any{{"understudy_priority": config}})
 	if err != nil {
@@ -18,8 +17,9 @@ func JSON(config any) string {
 	return string(text)
 }
 
-// StateJSON returns the service config of a resolver's state. text is the text that the resolver has
-// given to ParseServiceConfig; the configuration in the state takes the place of its empty one.
+// StateJSON returns the service config of a resolver's state. text is what the resolver passed to
+// ParseServiceConfig. The configuration in there is empty, so we replace it with the one in the
+// state.
 func StateJSON(state resolver.State, text string) string {
 	config, _ := stateattr.TakeConfig(state)
 	return strings.Replace(text, `[{"understudy_priority":{}}]`, JSON(config), 1)

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. The id distinguishes the
-// children of a policy.
+// StubConfig is the configuration of a stub policy, e.g. `{"id": "a"}`. The id tells the children
+// of a policy apart.
 type StubConfig struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 	ID                                string `json:"id"`
@@ -26,10 +26,9 @@ type StubConfig struct {
 // StubBuilder builds stub policies. Register it with balancer.Register under a unique name.
 type StubBuilder struct {
 	PolicyName string
-	// OnUpdate is called in each stub's UpdateClientConnState and returns its result. It may be
+	// OnUpdate is called by every stub's UpdateClientConnState, which returns its result. It may be
 	// nil.
-	OnUpdate func(*Stub, balancer.ClientConnState) error
-	// OnExitIdle is called in each stub's ExitIdle. It may be nil.
+	OnUpdate   func(*Stub, balancer.ClientConnState) error
 	OnExitIdle func(*Stub)
 
 	mu    sync.Mutex
@@ -73,8 +72,8 @@ func (b *StubBuilder) Get(id string) *Stub {
 	return nil
 }
 
-// Stub is a policy that reports a state only when a test calls Report. Its methods may be called
-// concurrently.
+// Stub is a policy that doesn't report anything until a test calls Report. Its methods may be
+// called concurrently.
 type Stub struct {
 	CC      balancer.ClientConn
 	Options balancer.BuildOptions
@@ -188,8 +187,8 @@ func (s *Stub) Closes() int {
 	return s.closed
 }
 
-// Report reports a state. If err is not nil, each pick fails with it. Otherwise, picks of a READY
-// stub fail with a PickedStub, and picks in any other state queue the call.
+// Report reports a state. If err is set, picks fail with it. Otherwise picks fail with a PickedStub
+// if the stub is READY, and queue the call if it isn't.
 func (s *Stub) Report(state connectivity.State, err error) {
 	if err == nil {
 		err = balancer.ErrNoSubConnAvailable
@@ -202,14 +201,14 @@ func (s *Stub) Report(state connectivity.State, err error) {
 
 func (s *Stub) ResolveNow() { s.CC.ResolveNow(resolver.ResolveNowOptions{}) }
 
-// PickedStub is the error of a READY stub's picker. It represents a successful pick, because a stub
-// has no subchannels.
+// PickedStub is the error of a READY stub's picker. Since a stub has no subchannels, that's how we
+// represent a successful pick.
 type PickedStub struct{ ID string }
 
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
-// Pick picks once and describes the result: the id of the stub or the address of the subchannel
-// that was picked, "queue" if the call must wait, or "fail: " and the error.
+// Pick picks once and describes the result: the stub's id or the subchannel's address, "queue" if
+// the call must wait, or "fail: " and the error.
 func Pick(state balancer.State) string {
 	if state.Picker == nil {
 		return "no picker"

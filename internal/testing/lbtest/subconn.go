@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// SubConn is a balancer.SubConn that records calls, and reports a state only when a test calls
+// SubConn is a balancer.SubConn that records calls. It doesn't report anything until a test calls
 // Report or ReportHealth. Its methods may be called concurrently.
 type SubConn struct {
-	balancer.SubConn // nil; it only provides methods that grpc-go adds to the interface later
+	balancer.SubConn // nil; here in case grpc-go adds methods to the interface
 
 	Addresses []resolver.Address
 
@@ -69,8 +69,8 @@ func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.health = f
 }
 
-// Report passes a connection state to the state listener. Like grpc-go, it first removes the health
-// listener. err is the connection error of TRANSIENT_FAILURE.
+// Report passes a connectivity state to the state listener. Like grpc-go, it removes the health
+// listener first. err is the connection error for TRANSIENT_FAILURE.
 func (sc *SubConn) Report(state connectivity.State, err error) {
 	sc.mu.Lock()
 	sc.health = nil

@@ -1,8 +1,8 @@
-// Package outlierscenario runs the text scenarios of outlier_detection against the core alone and
-// against the real policy over a fake child. For tests only.
+// Package outlierscenario runs text scenarios of outlier_detection, both against the core alone and
+// against the real policy over a fake child.
 //
-// A scenario begins with a line `new name`. It has the following directives. The output lists the
-// state changes of endpoints that the child policy sees, in order.
+// A scenario starts with a line `new name`. These are its directives. The output lists state
+// changes of endpoints as the child policy sees them, in order.
 //
 //	update a b …               the policy gets these endpoints, and a configuration from options
 //	calls a ok=5 failed=3      calls begin and end: first five succeed, then three fail
@@ -15,11 +15,11 @@
 //	connect a                  the endpoint's connection attempt succeeds
 //	advance 10s                time passes
 //
-// The options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
-// default; success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume) and
-// failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two algorithms of
-// A50, consecutive=(failures, enforcementPercentage), and overflow for a priority policy
-// with overflow above.
+// The options of update are interval=10s, base=30s, max=300s and percent=10, which default to A50's
+// values. Then there are success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume)
+// and failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two
+// algorithms of A50, consecutive=(failures, enforcementPercentage), and overflow, which stands in
+// for a priority policy with overflow above.
 package outlierscenario
 
 import (
@@ -36,12 +36,12 @@ import (
 type Target interface {
 	Update(config core.Config, endpoints []string)
 	Begin(endpoint string)
-	// End ends the oldest call of the endpoint. result is ok or failed.
+	// End ends the endpoint's oldest call. result is ok or failed.
 	End(endpoint, result string)
 	// Connect changes the connection of the endpoint. event is connect, disconnect or refuse.
 	Connect(endpoint, event string)
 	Advance(d time.Duration)
-	// Take returns the lines that were logged since the previous Take:
+	// Take returns the lines logged since the last Take:
 	//
 	//	a TRANSIENT_FAILURE     the child policy sees endpoint a in this state
 	//	a READY

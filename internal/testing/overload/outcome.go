@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// Outcome is what has become of the calls of a world, from World.From on.
+// Outcome says what happened to the calls of a world that began after World.From.
 type Outcome struct {
 	Calls, Good, Lost int
-	Refused           int // by the client: no priority takes them
-	Waited            int // lost while they waited for a connection
-	Elsewhere         int // answered by another priority than the first
+	Refused           int // by the client, since no priority takes them
+	Waited            int // lost while waiting for a connection
+	Elsewhere         int // answered by any priority but the first
 	Attempts          int
 
-	Goodput   float64       // of the smaller of load and capacity
-	Recovery  time.Duration // after the trouble; negative if it never ends
-	Diverted  int           // answered elsewhere since the trouble began
-	InTrouble int           // lost since the trouble began
-	Next      time.Duration // from the begin of the trouble to the first answer elsewhere
-	Moves     float64       // of a client in a minute
+	Goodput   float64       // fraction of the load or the capacity, whichever is smaller
+	Recovery  time.Duration // measured from the end of the trouble; negative if it never ends
+	Diverted  int
+	InTrouble int
+	Next      time.Duration // from the start of the trouble to the first answer elsewhere
+	Moves     float64
 
 	world   World
 	seconds []second
@@ -32,7 +32,6 @@ func newOutcome(w World) Outcome {
 	return Outcome{world: w, Next: forever, seconds: make([]second, int(w.Length.Seconds())+2)}
 }
 
-// Run plays a world in the model. The same seed always gives the same outcome.
 func Run(w World, seed uint64) Outcome {
 	w = filled(w)
 	o := newOutcome(w)
@@ -114,7 +113,6 @@ func (o *Outcome) recovery() time.Duration {
 	return -1
 }
 
-// Missed returns the bounds of the world that the outcome does not keep, with the figures.
 func (o Outcome) Missed() (missed []string) {
 	want := o.world.Want
 	check := func(bounded, kept bool, format string, args ...any) {

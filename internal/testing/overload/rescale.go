@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Rescaled returns the world with other numbers: capacities, deadlines, clients and times are
-// multiplied by factors of the seed, and the load with the capacities. The rules were not tuned on
-// such worlds, but the bounds apply to them as well.
+// Rescaled returns the world with different numbers. Capacities, deadlines, clients and times are
+// multiplied by random factors from the seed, and the load changes with the capacities. We haven't
+// tuned our rules to such worlds, but the bounds should hold for them too.
 func (w World) Rescaled(seed uint64) World {
 	w = filled(w)
 	r := rand.New(rand.NewPCG(seed, 7))
 	between := func(low, high float64) float64 { return low + (high-low)*r.Float64() }
-	// Servers with several times the workers have shorter queues, so half to three times is enough.
+	// With several times the workers, queues get shorter, so half to three times is enough.
 	workers, service, deadline, clients, length := between(0.5, 3), between(0.4, 2), between(0.85, 1.2), between(0.5, 2), between(0.8, 1.5)
 	w.Name += " (rescaled)"
 	before := w.capacity()
@@ -38,7 +38,7 @@ func (w World) Rescaled(seed uint64) World {
 	}
 	before = float64(w.Clients)
 	w.Clients = max(1, int(before*clients))
-	// A count of lost calls is a time until something is noticed, multiplied by a load.
+	// How many calls are lost depends on the load, and on the time it takes to notice something.
 	w.Want.Lost = int(float64(w.Want.Lost) * scale * length)
 	w.Want.Diverted = int(float64(w.Want.Diverted) * scale)
 	w.Want.ClientLost *= max(1, scale*before/float64(w.Clients))
@@ -46,7 +46,7 @@ func (w World) Rescaled(seed uint64) World {
 }
 
 func (w World) stretched(by, pause float64) World {
-	// A pause is shorter than the deadline, and follows it.
+	// A pause must stay below the deadline, so it's scaled with that.
 	longer := func(t time.Duration) time.Duration { return time.Duration(float64(t) * by) }
 	span := func(s Span) Span { return Span{longer(s.From), longer(s.To)} }
 	w.Length, w.From, w.Trouble, w.Spike.Span = longer(w.Length), longer(w.From), span(w.Trouble), span(w.Spike.Span)

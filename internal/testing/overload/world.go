@@ -1,10 +1,10 @@
-// Package overload has worlds in which clients send calls to priorities of servers that can become
-// full, slow or silent, and a model of discrete events that runs them with the shares of
-// internal/core/share. A world of minutes takes milliseconds. For tests only.
+// Package overload has worlds, in which clients call priorities of servers that can get full, slow
+// or silent. It runs them in a discrete-event model with the shares of internal/core/share. Minutes
+// in a world take milliseconds.
 //
-// The model knows queues and connectivity, and nothing of gRPC: it judges the rules, and tests of
-// the real library judge how they are carried out. Each world has bounds. A bound that is missed
-// is reported, and never changed to be met.
+// The model knows about queues and connectivity but nothing about gRPC. It shows whether the rules
+// are any good, and tests with the real library show whether we follow them. Every world has
+// bounds. If one is missed, we report that; we never adjust a bound to make it pass.
 package overload
 
 import (
@@ -33,54 +33,51 @@ const (
 	forever = time.Duration(math.MaxInt64)
 )
 
-// Span is a time from the begin of a world to another one.
+// Span is part of a run. Times are measured from the start.
 type Span struct{ From, To time.Duration }
 
-// Has reports whether a moment is in the span.
 func (s Span) Has(t time.Duration) bool { return rehearse.Span(s).Has(t) }
 
-// Spike is another load for a while.
 type Spike struct {
 	Load float64
 	Span
 }
 
-// World is a setting and what is expected of it.
 type World struct {
 	Name       string
 	Priorities [][]Server
 	Clients    int
-	Load       float64         // calls in a second, of all clients
-	Deadlines  []time.Duration // of the clients in turn; 0 for none
+	Load       float64         // calls per second from all clients together
+	Deadlines  []time.Duration // clients take these in turn; 0 is none
 	Length     time.Duration
-	From       time.Duration // calls that begin earlier are not counted
+	From       time.Duration // calls that began earlier don't count
 	Spike      Spike
 	Events     []Event
-	Restart    time.Duration // all clients are replaced by new ones; 0 for never
-	Trouble    Span          // the time of the fault or the spike
+	Restart    time.Duration // when all clients are replaced by new ones; 0 is never
+	Trouble    Span
 
-	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
-	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
-	Tokens               float64 // of the retry throttle; 0 for no retries
+	Costly, CostlyFactor float64 // this fraction of the calls takes that many times longer
+	Expire, Fail         float64 // fractions of calls that would expire or fail (INTERNAL) anyway
+	Tokens               float64 // of the retry throttle; 0 means no retries
 	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
 	FailoverTimeout      time.Duration
 
 	Want Bounds
 }
 
-// Bounds are what a world must keep. A bound of 0 is none, but see None.
+// Bounds are the limits that a world must stay within. 0 means no limit, but see None.
 type Bounds struct {
-	Goodput    float64       // at least this fraction of the smaller of load and capacity is answered
-	Recovery   time.Duration // after the trouble, calls are lost for at most so long
-	Lost       int           // at most so many calls are lost because of the trouble
-	ClientLost float64       // the same, for each client
-	Next       time.Duration // so long after the trouble began, another priority answers
-	Elsewhere  float64       // at most this fraction is answered by another priority than the first
-	Diverted   int           // at most so many calls are
-	Attempts   float64       // at most so many for each call
-	Moves      float64       // at most so many moves of a client between priorities in a minute
-	None       bool          // nothing is refused by the client
-	Kept       bool          // no call is lost that is not refused by a server or expires in one
+	Goodput    float64       // at least this fraction of the load or the capacity, whichever is smaller, is answered
+	Recovery   time.Duration // after the trouble, calls are lost for at most this long
+	Lost       int
+	ClientLost float64       // same as Lost, for each client
+	Next       time.Duration // another priority must answer within this time of the start of the trouble
+	Elsewhere  float64       // at most this fraction is answered by any priority but the first
+	Diverted   int           // same as Elsewhere, as a number of calls
+	Attempts   float64       // at most this many for each call
+	Moves      float64       // at most this many moves of a client between priorities per minute
+	None       bool
+	Kept       bool // no call is lost, except those that a server refuses or that expire there
 }
 
 func (w World) played() rehearse.World {
@@ -93,7 +90,6 @@ func (w World) played() rehearse.World {
 	}
 }
 
-// entries says that each priority is an entry of the target, with a source of its own.
 func (w World) entries() (list []string) {
 	for p := range w.Priorities {
 		list = append(list, fmt.Sprint(p))
@@ -127,8 +123,8 @@ func each(servers ...Server) (priorities [][]Server) {
 	return priorities
 }
 
-// filled sets what a world does not say: 30 clients, a deadline of 1 s, and two priorities of 200
-// calls a second each, for 90 s.
+// filled fills in defaults: 30 clients, a deadline of 1 s, and two priorities with 200 calls a
+// second each, for 90 s.
 func filled(w World) World {
 	if w.Clients == 0 {
 		w.Clients = 30

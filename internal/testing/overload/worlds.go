@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// Worlds returns all worlds by name, in a fixed order.
 func Worlds() []World {
 	var list []World
 	for _, group := range [][]World{grid(), steady(), spikes(), outages(), slow(), calm(), connections()} {
@@ -122,7 +121,7 @@ func outages() []World {
 	big, pair := each(fifo(20), fifo(20)), [][]Server{same(2, fifo(10)), same(2, fifo(10))}
 	one := each(fifo(10))
 	ten := Span{20 * time.Second, 30 * time.Second}
-	// Without us, 10 s of 150 calls a second are lost, and what chance adds.
+	// We can't do anything about 150 calls a second lost for 10 s. The rest allows for chance.
 	onlyOne := Bounds{Lost: 1600, Recovery: 20 * time.Second}
 	list := []World{
 		fault("hangs for 30 s, 200/s, 1 client", Hang, 200, 1, big, Bounds{Lost: 150, Next: seconds(0.7)}),
@@ -161,7 +160,7 @@ func flaps(period, length, to int, f Fault) (list []Event) {
 	return list
 }
 
-// slow has endpoints and priorities that become slower, and do not because of load.
+// slow is about endpoints and priorities that get slower for reasons other than load.
 func slow() []World {
 	slower := func(priority, server int, factor float64) Event {
 		return Event{From: 20 * time.Second, To: time.Hour, Priority: priority, Server: server, Fault: Slower, Factor: factor}

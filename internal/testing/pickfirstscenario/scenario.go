@@ -1,7 +1,7 @@
-// Package pickfirstscenario runs the text scenarios of pick_first against the core alone and
-// against the real policy over fake subchannels. For tests only.
+// Package pickfirstscenario runs text scenarios of pick_first, both against the core alone and
+// against the real policy over fake subchannels.
 //
-// A scenario has the following directives. The output lists the policy's actions, in order.
+// These are the directives of a scenario. The output lists the policy's actions, in order.
 //
 //	new                        replaces the policy by a new one without addresses
 //	update a b [health]        passes a list of addresses to the policy, which may be empty; with
@@ -35,8 +35,8 @@ import (
 
 // Target is a pick_first policy that logs a line for each of its actions: "connect a", "shutdown
 // a", "renew a", "watch a" for the health of a, "resolve", and "publish" followed by "READY a",
-// "TRANSIENT_FAILURE: error", "IDLE" or "CONNECTING". For a call, it logs "sent to a", followed by
-// "and counted" if the picker counts calls.
+// "TRANSIENT_FAILURE: error", "IDLE" or "CONNECTING". For a call, it logs "sent to a", plus "and
+// counted" if the picker counts calls.
 type Target interface {
 	Update(addresses []string, health bool)
 	ResolverError(err error)

@@ -14,26 +14,26 @@ type child struct {
 	policies Policies
 
 	reported  Report
-	updateErr string // the error of the last update; the child counts as failed while it is not ""
-	revision  int    // the number of changes of the child's state or picker
+	updateErr string // error of the last update; the child counts as failed unless it's ""
+	revision  int
 	lastError string
 
-	failoverAt      time.Duration // when the failover timer fires; never if it is not pending
-	failoverTimeout time.Duration // the duration of the failover timer at its last start
-	timedOut        bool          // the failover timer has fired, and the child has only reported CONNECTING since
-	upSinceFailure  bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
+	failoverAt      time.Duration
+	failoverTimeout time.Duration
+	timedOut        bool // the failover timer has fired, and since then the child has only reported CONNECTING
+	upSinceFailure  bool // has been READY or IDLE since its last failure
 	destroyAt       time.Duration
 	removed         bool
-	exitIdleCalled  bool // since the last report
-	wasReady        bool // at any time
+	exitIdleCalled  bool
+	wasReady        bool
 
-	failoverAtBefore    time.Duration // only for row p-reactivated: failoverAt at the time of the deactivation
+	failoverAtBefore    time.Duration // only for row p-reactivated: failoverAt when the child was deactivated
 	ignoresReResolution bool
 	ignoresStale        bool // ignoresReResolution is outdated, because an update came while the child was deactivated
 }
 
-// CreateChild implements the function of this name in the pseudo-code of gRFC A56. "The timer will
-// be started when the child is first created."
+// CreateChild follows A56's pseudo-code. "The timer will be started when the child is first
+// created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
 	return &child{
@@ -42,8 +42,8 @@ func (m *Model) CreateChild(name string) *child {
 	}
 }
 
-// connectivityState implements connectivity_state() of the pseudo-code in gRFC A56. "If the timer
-// fires without being cancelled, the child will be treated as if it reported TRANSIENT_FAILURE."
+// connectivityState follows A56's pseudo-code. "If the timer fires without being cancelled, the
+// child will be treated as if it reported TRANSIENT_FAILURE."
 func (c *child) connectivityState() string {
 	if c.timedOut || c.updateErr != "" {
 		return TransientFailure
@@ -65,7 +65,7 @@ func (c *child) picker() Report {
 	return failedReport(fmt.Sprintf("priority: child %q did not connect within %v; its last error: %s", c.name, c.failoverTimeout, c.lastError))
 }
 
-// track implements the section "Child Connectivity State Tracking" of gRFC A56.
+// track implements A56's section "Child Connectivity State Tracking".
 func (c *child) track(r Report) {
 	if !c.timedOut || c.updateErr != "" || r.State != Connecting {
 		c.revision++
@@ -120,7 +120,6 @@ func (c *child) expire() {
 	}
 }
 
-// wake calls ExitIdle of an IDLE child, unless this has happened since the child's last report.
 func (c *child) wake() {
 	if c.connectivityState() == Idle && !c.exitIdleCalled {
 		c.exitIdleCalled = true

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// ChoosePriority implements the function of this name in the pseudo-code of gRFC A56. With
-// Overflow, the highest READY priority is used instead of A56's choice, unless calls already wait
-// for the first connection of A56's choice.
+// ChoosePriority follows A56's pseudo-code. With Overflow, we use the highest READY priority
+// instead of A56's choice, unless calls are already waiting for the first connection of that
+// choice.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.childInUse = ""
@@ -69,7 +69,6 @@ func (m *Model) create(name string) {
 	child.Update()
 }
 
-// SetCurrentPriority implements the function of this name in the pseudo-code of gRFC A56.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.currentPriority = priority
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {
@@ -85,8 +84,8 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(fmt.Sprintf("%d %d", child.number, child.revision), child.picker())
 }
 
-// choose does nothing while a configuration update is being applied, and when a child that choose
-// itself updates reports a state.
+// choose does nothing while an update is being applied, or when the report comes from a child that
+// choose itself is updating.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -94,7 +93,7 @@ func (m *Model) choose() {
 	m.choosing = true
 	m.ChoosePriority()
 	for m.startStandby() {
-		m.ChoosePriority() // the new standby's report may change the choice
+		m.ChoosePriority()
 	}
 	m.choosing = false
 	for len(m.delayedErrors) > 0 {
@@ -104,9 +103,9 @@ func (m *Model) choose() {
 	}
 }
 
+// updateState doesn't publish an unchanged state again, except after a configuration update. A56's
+// pseudo-code does.
 func (m *Model) updateState(id string, r Report) {
-	// Unlike the pseudo-code of gRFC A56, updateState publishes an unchanged state again only after
-	// a configuration update.
 	if id != m.published || m.forcePublish {
 		m.publish(r)
 	}

@@ -1,7 +1,7 @@
 package prioritymodel
 
-// Report makes the policy of a child report a state. During a graceful switch, the child has two
-// policies, and id names one of them.
+// Report makes a child's policy report a state. During a graceful switch, there are two policies,
+// and id says which one.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -45,8 +45,8 @@ func (m *Model) UpdateWithout() {
 	}
 }
 
-// ResolveNow handles a child's request for re-resolution. gRFC A56 says on the field
-// ignore_reresolution_requests: "If true, will ignore reresolution requests from this child."
+// ResolveNow handles a child's request for re-resolution. A56 on ignore_reresolution_requests: "If
+// true, will ignore reresolution requests from this child."
 func (m *Model) ResolveNow(child string) {
 	if c := m.children[child]; c != nil && m.forwardsResolveNow(c) {
 		m.log("resolve", child)

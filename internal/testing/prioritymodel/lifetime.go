@@ -4,8 +4,7 @@ import "time"
 
 func (c *child) deactivated() bool { return c.destroyAt != never }
 
-// Deactivate implements the function of this name in the pseudo-code of gRFC A56 ("Child Lifetime
-// Management").
+// Deactivate follows A56's pseudo-code ("Child Lifetime Management").
 func (c *child) Deactivate(retention time.Duration) {
 	if c.deactivated() {
 		return
@@ -24,7 +23,7 @@ func (c *child) Deactivate(retention time.Duration) {
 
 func (c *child) remove() {
 	// If the child is already deactivated and RemovedChildRetention is shorter than ChildRetention,
-	// the retention timer starts again.
+	// the retention timer starts over.
 	retention := c.model.config.RemovedChildRetention
 	switch {
 	case c.deactivated() && c.model.Rows["p-removed-deactivated"]:
@@ -39,7 +38,7 @@ func (c *child) remove() {
 	c.removed = true
 }
 
-// MaybeReactivate implements the function of this name in the pseudo-code of gRFC A56.
+// MaybeReactivate follows A56's pseudo-code.
 func (c *child) MaybeReactivate() {
 	if !c.deactivated() {
 		return
@@ -56,8 +55,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// restart reactivates a child as gRPC-Go does (row p-reactivated of docs/differences.md): the child
-// counts as CONNECTING until its last report is handled again.
+// restart reactivates a child like gRPC-Go does (row p-reactivated of docs/differences.md). It
+// counts as CONNECTING until its last report has been handled again.
 func (c *child) restart() {
 	c.failoverAt = c.model.now + c.model.config.FailoverTimeout
 	s := c.policies.Current

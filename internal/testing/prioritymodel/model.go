@@ -1,11 +1,10 @@
-// Package prioritymodel is a simple implementation of gRFC A56, written from the text of the gRFC
-// and independently of the priority policy. It has its own clock, and represents a timer by the
-// time at which it fires. As in the pseudo-code of the gRFC, a child has its new state when Update
-// returns.
+// Package prioritymodel is a simple implementation of gRFC A56. It was written from the text alone,
+// without looking at the priority policy. It has its own clock, and a timer is just the time at
+// which it fires. As in A56's pseudo-code, a child has its new state by the time Update returns.
 //
-// By default, the model implements A56 with the additions of this project, and the tests of
-// internal/core/priority and priority compare the policy with it. Each row of docs/differences.md
-// that is turned on makes the model behave like gRPC-Go in one respect. For tests only.
+// By default, the model has this project's additions to A56, and tests of internal/core/priority
+// and priority compare the policy with it. Rows of docs/differences.md can be turned on, and each
+// makes the model behave like gRPC-Go in one respect.
 package prioritymodel
 
 import (
@@ -21,15 +20,13 @@ const (
 	TransientFailure = "TRANSIENT_FAILURE"
 )
 
-// Report is a connectivity state with its picker, which Text represents: "queue" is a picker that
-// queues calls, "fail: " followed by an error is a picker of the policy itself, and any other text
-// is the picker of a child.
+// Report is a connectivity state and a picker. Text describes the picker: "queue" if it queues
+// calls, "fail: " and an error if it's the policy's own, and anything else if it's a child's.
 type Report struct {
 	State, Text string
 	Err         string
 }
 
-// initialReport is the state and the picker of a child before its first report.
 var initialReport = Report{State: Connecting, Text: "queue"}
 
 func failedReport(err string) Report {
@@ -44,7 +41,7 @@ type Reaction struct {
 type Config struct {
 	Children         map[string]Child
 	Priorities       []string
-	SourcePriorities []int // maps each priority of the policy to a priority of the source; nil without near groups
+	SourcePriorities []int // priority at the source for each entry of Priorities; nil without near groups
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention time.Duration
 
@@ -67,13 +64,12 @@ type Event struct {
 }
 
 type Model struct {
-	// Rows are the rows of docs/differences.md in which the model behaves like gRPC-Go.
-	Rows map[string]bool
-	// React returns what a child does when it is updated.
+	// Rows are the rows of docs/differences.md that are turned on.
+	Rows  map[string]bool
 	React func(child string) Reaction
 	Log   func(Event)
 	Stubs Stubs
-	// Tie reports whether two timers have fired at the same time, so that the result depends on
+	// Tie is set if two timers have fired at the same time, because the result then depends on
 	// their order.
 	Tie bool
 
@@ -88,13 +84,13 @@ type Model struct {
 	closed          bool
 	errors          []string
 
-	childInUse    string // the child whose picker is published
+	childInUse    string
 	published     string
 	forcePublish  bool
 	lastPublished Report
 
-	delayed       []func() // only for rows p-inside-update and p-reactivated: handle reports later
-	delayedErrors []func() // only for row p-refused-first: handle update errors after the current choice
+	delayed       []func() // reports to handle later; only for rows p-inside-update and p-reactivated
+	delayedErrors []func() // update errors to handle after the current choice; only for row p-refused-first
 }
 
 func New(rows map[string]bool) *Model {

@@ -1,7 +1,8 @@
 package prioritymodel
 
-// standbys returns the names of the standbys, which gRFC A56 does not have: the lower near groups
-// of the source's priority in use, and as many of the source's next priorities as WarmStandby says.
+// standbys returns the names of the standbys, an addition to A56. These are the remaining near
+// groups of the source's priority in use, and after it as many of the source's priorities as
+// WarmStandby says.
 func (m *Model) standbys() []string {
 	sources := map[int]bool{}
 	last := m.currentPriority

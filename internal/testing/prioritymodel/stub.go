@@ -10,11 +10,11 @@ type Stub struct {
 	ID                         string
 	Version, ExitIdles, Errors int
 	Closed                     bool
-	Handled                    Report // the last report that the model has handled
-	LastReport                 Report // the last report, even if the model has not handled it yet
+	Handled                    Report
+	LastReport                 Report // the model may not have handled it yet
 }
 
-// Policies are the current policy of a child and, during a graceful switch, the pending policy that
+// Policies are the current policy of a child and, during a graceful switch, the pending one that
 // will replace it.
 type Policies struct{ Current, Pending *Stub }
 
@@ -47,8 +47,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused records that the latest policy has refused its update. If it is the pending policy and
-// replaces the current policy before it reports a state, it counts as failed.
+// Refused records that the latest policy has refused its update. If that's the pending policy, and
+// it takes over before it has reported a state, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Handled = failedReport(err)
@@ -81,8 +81,8 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Summary lists the open policies, each with the version of its last update and its numbers of
-// ExitIdle calls and resolver errors.
+// Summary lists the open policies, each with the version of its last update and how many ExitIdle
+// calls and resolver errors it got.
 func (all Stubs) Summary() string {
 	var lines []string
 	for _, s := range all {

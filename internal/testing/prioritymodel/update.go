@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Update implements the section "Configuration Updates" of gRFC A56. It returns the errors that
-// children returned from their updates.
+// Update implements A56's section "Configuration Updates". It returns the errors that children
+// returned from their updates.
 func (m *Model) Update(config Config) []string {
 	if m.closed {
 		return nil
@@ -44,8 +44,6 @@ func (m *Model) EndUpdate() []string {
 }
 
 func (m *Model) updateChildren(update, remove bool) {
-	// If update is set, it updates those that are configured; if remove is set, it removes the
-	// others.
 	for _, name := range m.names() {
 		c := m.children[name]
 		config, configured := m.config.Children[name]
@@ -72,11 +70,11 @@ func (c *child) id() string {
 	if config, ok := c.model.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // row p-refused-at-once: only the previous configuration has the child
+	return c.name // row p-refused-at-once: the child is only in the previous configuration
 }
 
-// Update implements the function of this name in the pseudo-code of gRFC A56. It updates the
-// child's policy, which then reports the states and returns the error that Model.React returns.
+// Update follows A56's pseudo-code. It updates the child's policy, which reports states and returns
+// an error as Model.React says.
 func (c *child) Update() {
 	m, hadUpdateErr := c.model, c.updateErr != ""
 	c.updateErr = ""
@@ -107,12 +105,11 @@ func (c *child) Update() {
 	case reaction.Err != "":
 		c.updateFailed(reaction.Err)
 	case hadUpdateErr && c.reported.State == TransientFailure:
-		c.lastError = c.reported.Err // replaces the error of the earlier update
+		c.lastError = c.reported.Err
 	}
 }
 
 func (c *child) updateFailed(err string) {
-	// The states that the child reported during the update have already been handled.
 	m := c.model
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
 	c.policies.Refused(err)
@@ -134,8 +131,8 @@ func (c *child) setUpdateErrorLater(err string) {
 	}
 }
 
+// policyReport handles a report at once, or in the next call of drain if delay is set.
 func (m *Model) policyReport(c *child, s *Stub, r Report, delay bool) {
-	// The model handles the report at once or, if delay is set, in the next call of drain.
 	s.LastReport = r
 	if delay {
 		m.delayed = append(m.delayed, func() { m.reported(c, s, r) })

@@ -20,11 +20,11 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps generates random sequences of updates, reports, pauses and other events. Events may also
-// follow a Close. Config.Overflow is set in half of the updates if overflow is true.
+// Steps generates random sequences of updates, reports, pauses and other events. There can even be
+// events after Close. If overflow is true, half of the updates set Config.Overflow.
 func Steps(overflow bool) *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
-		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // drawn from a list, because rapid prefers small numbers
+		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // from a list, because rapid prefers small numbers
 		steps := []Step{drawUpdate(t, overflow)}
 		for len(steps) < n {
 			steps = append(steps, drawStep(t, overflow))
@@ -76,7 +76,7 @@ func drawState(t *rapid.T) core.State {
 
 func drawUpdate(t *rapid.T, overflow bool) Step {
 	var u Update
-	order := names // usually the same order, so that many updates keep the priorities
+	order := names // usually the same order, so that priorities often survive an update
 	if rapid.IntRange(0, 4).Draw(t, "any order") == 4 {
 		order = rapid.Permutation(names).Draw(t, "order")
 	}
@@ -102,8 +102,7 @@ func drawUpdate(t *rapid.T, overflow bool) Step {
 	}
 }
 
-// drawGroups returns the source's priority for each priority of the policy, or nil if nothing is
-// split.
+// drawGroups returns the source's priority for each of the policy's, or nil if nothing is split.
 func drawGroups(t *rapid.T, priorities int) (sourcePriorities []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil
@@ -116,8 +115,9 @@ func drawGroups(t *rapid.T, priorities int) (sourcePriorities []int) {
 	return sourcePriorities
 }
 
-// drawScript returns what random children do in their next update: report states, and sometimes
-// then return an error. Several children may start timers at the same time; Expect handles that.
+// drawScript returns what random children do in their next update: they report states, and some
+// return an error after that. Several children may start timers at the same time, which Expect
+// allows for.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -131,8 +131,8 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 	return script
 }
 
-// Apply runs the steps and returns the target's actions in each step. Simulated time advances by a
-// nanosecond after each step, so that timers of different steps do not fire at the same time.
+// Apply runs the steps and returns the target's actions in each. After each step, simulated time
+// advances by a nanosecond so that timers of different steps never fire at the same time.
 func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	var logs [][]string
 	for _, step := range steps {
@@ -152,8 +152,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns the model's actions in each step. It leaves out the steps after two timers have
-// fired at the same time, because several results are then correct.
+// Expect returns the model's actions in each step. It stops when two timers have fired at the same
+// time, since there are several correct results after that.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {
@@ -167,7 +167,7 @@ func Expect(steps []Step) [][]string {
 	return want
 }
 
-// Compare describes the first difference between got and want. It returns "" if there is none.
+// Compare describes the first difference between got and want, or returns "" if there is none.
 func Compare(steps []Step, got, want [][]string) string {
 	for i := range want {
 		if slices.Equal(got[i], want[i]) {

@@ -1,8 +1,8 @@
-// Package priorityscenario runs the text scenarios of priority against the core alone and against
-// the real policy over fake children. For tests only.
+// Package priorityscenario runs text scenarios of priority, both against the core alone and against
+// the real policy over fake children.
 //
-// A scenario begins with a line `new name`. It has the following directives. The output lists the
-// policy's actions, in order.
+// A scenario starts with a line `new name`. These are its directives. The output lists the policy's
+// actions, in order.
 //
 //	update p0 p1 …             updates the policy to these priorities; the option children
 //	                           adds children that are not priorities
@@ -13,13 +13,13 @@
 //	re-resolve p0              the child asks for re-resolution
 //	close
 //
-// The options of update are children=(p0, p1) for all configured children, ignore=(p0) for the
-// children whose re-resolution requests are ignored, timeout=10s, retention=15m and removed=15m for
-// the durations, warm=1 for the number of standbys, of=(0,0,1) for the source's priority of each
-// near group, and overflow=yes.
+// The options of update are children=(p0, p1) for all configured children, ignore=(p0) for children
+// whose re-resolution requests are ignored, timeout=10s, retention=15m and removed=15m for the
+// durations, warm=1 for the number of standbys, of=(0,0,1) for the source's priority of each near
+// group, and overflow=yes.
 //
-// The lines below a directive are the endpoints of an update, such as `10.0.0.1:80 p0 locality`,
-// and what children do when the directive makes the policy update them:
+// Below a directive there can be endpoints of an update, such as `10.0.0.1:80 p0 locality`, and
+// what children do if the directive makes the policy update them:
 //
 //	p0: report READY [tag]
 //	p0: error text
@@ -94,7 +94,7 @@ type Reaction struct {
 }
 
 // SortSimultaneous sorts consecutive "destroy" lines and consecutive "resolver-error" lines,
-// because their order is not defined.
+// because they can come in any order.
 func SortSimultaneous(lines []string) {
 	for i := 1; i < len(lines); i++ {
 		for j := i; j > 0 && simultaneous(lines[j-1], lines[j]) && lines[j] < lines[j-1]; j-- {

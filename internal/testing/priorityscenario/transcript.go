@@ -9,12 +9,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Event is a directive of a scenario, with the lines below it.
 type Event struct{ Line, Input string }
 
-// A56Events returns a random sequence of events of the seed. It uses nothing but A56: none of our
-// own options is set, and children report only what gRPC's connectivity states express. The golden
-// files depend on each random number, so a change here makes them worthless.
+// A56Events returns random events. They only use what's in A56, so our own options aren't set, and
+// children report nothing that gRPC's connectivity states can't express. The golden files depend on
+// every single random number, so any change here makes them worthless.
 func A56Events(seed uint64) []Event {
 	r := rand.New(rand.NewPCG(seed, 56))
 	draw := a56{r: r, order: []string{"a", "b", "c", "d", "e"}}
@@ -47,7 +46,6 @@ func (d *a56) event() Event {
 	return Event{Line: "re-resolve " + d.child()}
 }
 
-// update usually keeps the order of the children, so that many updates keep the priorities.
 func (d *a56) update() string {
 	if d.r.IntN(5) == 0 {
 		d.r.Shuffle(len(d.order), func(i, j int) { d.order[i], d.order[j] = d.order[j], d.order[i] })
@@ -86,8 +84,8 @@ func (d *a56) state() string {
 	return strings.TrimSpace(state + " " + []string{"", "x", "y"}[d.r.IntN(3)])
 }
 
-// Transcribe applies the events, and returns a transcript for each: the event in the format of the
-// scenarios, and what the target did.
+// Transcribe applies the events and returns a transcript of each one: the event as scenarios write
+// it, and what the target did.
 func Transcribe(target Target, events []Event, after func() []string) ([]string, error) {
 	var transcripts []string
 	for _, e := range events {
@@ -115,9 +113,9 @@ func Transcribe(target Target, events []Event, after func() []string) ([]string,
 	return transcripts, nil
 }
 
-// Digests returns two hexadecimal digits for each transcript, of the hash of all transcripts up to
-// it. The first difference between two strings of digests is at the first transcript that differs
-// or, once in 256 times, at a later one.
+// Digests returns two hexadecimal digits per transcript, taken from the hash of all transcripts so
+// far. The digests of two runs first differ where the transcripts do. There's just a chance of one
+// in 256 that it takes another transcript to show.
 func Digests(transcripts []string) string {
 	hash, digests := sha256.New(), ""
 	for _, t := range transcripts {

@@ -1,5 +1,5 @@
-// Package scripttest has a source whose answers a test sends, and helpers that open channels and
-// start servers. It works only in a synctest bubble. For tests only.
+// Package scripttest has a source whose answers are sent by the test, and helpers that open
+// channels and start servers. It needs a synctest bubble.
 package scripttest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// Source is a source whose answers a test sends through Receiver. Receiver is set when a channel
-// starts the source.
+// Source is a source whose answers are sent by the test, through Receiver. That's set when a
+// channel starts the source.
 type Source struct{ Receiver *discovery.Receiver }
 
 func (*Source) Check(bool) error { return nil }
@@ -27,8 +27,8 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Open opens a channel to story:///name, whose target resolves to the given discovery mechanisms.
-// The channel closes when the test ends.
+// Open opens a channel to story:///name, which resolves to the given discovery mechanisms. It's
+// closed when the test ends.
 func Open(t *testing.T, name string, mechanisms []discovery.Mechanism, options []given.Option, dialOptions ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return mechanisms, nil }, options...)

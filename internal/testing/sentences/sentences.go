@@ -1,5 +1,5 @@
-// Package sentences checks that the sentences of a gRFC are tested: by scenarios, whose files quote
-// them, or by the tests that a document names. For tests only.
+// Package sentences checks that each sentence of a gRFC is tested, either by a scenario whose file
+// quotes it, or by tests that a document names.
 package sentences
 
 import (
@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// Document is a Markdown file with tables. Each row has a rule, or a sentence of a gRFC that no
-// scenario file quotes, and names its tests in the last column.
+// Document is a Markdown file with tables. Each row is a rule, or a sentence of a gRFC that no
+// scenario file quotes. Its tests are in the last column.
 type Document struct {
 	Path  string
 	Begin string
-	// Scenarios is the directory of the scenario files. Spec is a subdirectory of it, whose files
+	// Scenarios is the directory of the scenario files. Spec is a subdirectory of it whose files
 	// quote the sentences that they test.
 	Scenarios, Spec string
 	Tests           []string
@@ -28,8 +28,6 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# ".*?"\n(?:#|new )`)
 )
 
-// Check checks that each row names a scenario or a test, that these exist, and that no quoted
-// sentence is lost.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)

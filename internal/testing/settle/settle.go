@@ -1,5 +1,5 @@
-// Package settle waits until the reports of a source have reached the channel, because the methods
-// of discovery.Receiver return earlier. For tests only.
+// Package settle waits for a source's reports to reach the channel. The methods of
+// discovery.Receiver return before that.
 package settle
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// Wait waits until no serializer runs in the background. It returns at once if the caller is not
-// the test's own goroutine or is called by a serializer, because a serializer might wait for the
-// caller.
+// Wait waits until no serializer is running in the background. If it's not called by the test's own
+// goroutine, or if it's called by a serializer, it returns at once because a serializer might be
+// waiting for the caller.
 func Wait() {
 	switch stack := debug.Stack(); {
 	case bytes.Contains(stack, []byte("serial.(*Serializer)")), !bytes.Contains(stack, []byte("testing.tRunner")):
@@ -28,7 +28,6 @@ func Wait() {
 	}
 }
 
-// Receiver returns a copy of r whose methods return only after the report has reached the channel.
 func Receiver(r *discovery.Receiver) *discovery.Receiver {
 	return r.With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { defer Wait(); return r.Update(a) },

@@ -17,14 +17,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// The names of the backends' unary and streaming methods. All return the backend's address.
+// The backends' unary and streaming methods, all of which return the backend's address.
 const (
 	method       = "/sim.Backend/Who"
 	workMethod   = "/sim.Backend/Work" // may be retried
 	streamMethod = "/sim.Backend/Stay"
 )
 
-// Backend is a gRPC server at one address of the simulated network.
 type Backend struct {
 	Address string
 	network *Network
@@ -32,12 +31,12 @@ type Backend struct {
 
 	mu         sync.Mutex
 	server     *grpc.Server   // nil while the backend is down
-	draining   []*grpc.Server // servers that have sent GOAWAY
+	draining   []*grpc.Server // have sent GOAWAY but still have calls
 	health     *health.Server
-	code       codes.Code // the status code of the backend's responses
+	code       codes.Code
 	latency    time.Duration
-	queue      *queue        // not nil while the capacity is limited
-	resume     chan struct{} // not nil while calls hang; closed when they continue
+	queue      *queue
+	resume     chan struct{} // if calls hang, closing this lets them continue; otherwise nil
 	notServing bool
 }
 
@@ -58,8 +57,7 @@ func (b *Backend) start() {
 	if err != nil {
 		panic(err)
 	}
-	// The server must accept the clients' keepalive pings, because a client whose pings are refused
-	// doubles its interval.
+	// If we refused a client's keepalive pings, it would double its interval, so accept them all.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestKeepalive / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
@@ -82,7 +80,6 @@ func (b *Backend) setHealth() {
 	b.health.SetServingStatus("", serving)
 }
 
-// Down stops the backend. It resets all connections and refuses new ones.
 func (b *Backend) Down() {
 	b.mu.Lock()
 	server, draining := b.server, b.draining
@@ -99,8 +96,8 @@ func (b *Backend) Down() {
 	}
 }
 
-// GoAway replaces the gRPC server of the backend. The old server sends GOAWAY, and stops when its
-// calls have ended.
+// GoAway replaces the backend's gRPC server. The old one sends GOAWAY and stops when its calls have
+// ended.
 func (b *Backend) GoAway() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +116,7 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
-// Drain stops the backend gracefully: the server stops listening, sends GOAWAY, and lets its calls
+// Drain stops the backend gracefully. The server stops listening, sends GOAWAY, and lets its calls
 // end.
 func (b *Backend) Drain() {
 	b.mu.Lock()
@@ -159,8 +156,7 @@ func (b *Backend) SetQueue(q *queue) {
 	b.queue = q
 }
 
-// SetHang makes all calls except health checks hang if hang is true. Otherwise it lets them
-// continue.
+// SetHang makes all calls except health checks hang, or lets them continue if hang is false.
 func (b *Backend) SetHang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,7 +219,6 @@ func (b *Backend) delayReply(ctx context.Context) error {
 	return nil
 }
 
-// waitFor returns an error if ctx ends first.
 func waitFor[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

@@ -20,10 +20,10 @@ import (
 type call struct {
 	start  time.Time
 	number int
-	method string // "" for the usual one
+	method string // "" means the default method
 
 	mu      sync.Mutex
-	address string // the endpoint of the last attempt; "" while the attempt waits for a pick
+	address string // endpoint of the last attempt; "" while that's waiting for a pick
 	sentAt  time.Time
 }
 
@@ -45,8 +45,8 @@ func (c *call) invoke(cc *grpc.ClientConn, deadline time.Duration, waitForReady 
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
+// openStream opens a stream that the backend ends after length.
 func (c *call) openStream(ctx context.Context, cc *grpc.ClientConn, length time.Duration, waitForReady bool) (grpc.ClientStream, error) {
-	// The backend ends the stream after length.
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(waitForReady))
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *call) openStream(ctx context.Context, cc *grpc.ClientConn, length time.
 	return stream, stream.RecvMsg(&answer)
 }
 
-// observer is a stats handler that reports when attempts are sent and end, and a metrics recorder
-// that reports failovers.
+// observer is a stats handler that reports when attempts are sent and end. It's also a metrics
+// recorder that reports failovers.
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	onSend     func(address string)

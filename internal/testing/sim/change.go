@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
+// affectsPriorityInUse returns false for backends of lower priorities, as those can't change it. The
+// caller holds the lock.
 func (w *World) affectsPriorityInUse(address string) bool {
-	// Backends of lower priorities cannot change it. The caller holds the lock.
 	return w.priorityInUse < 0 || slices.Contains(w.vitalAddresses, address)
 }
 
@@ -25,8 +26,8 @@ func (w *World) publish(truth EndpointSet) {
 	w.source.Publish(truth)
 }
 
-// updateAffectsPriorityInUse ignores changes of lower priorities and, unless the source keeps empty
-// priorities, it also ignores empty priorities. The caller holds the lock.
+// updateAffectsPriorityInUse ignores changes to lower priorities. It also ignores empty priorities,
+// unless the source keeps them. The caller holds the lock.
 func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) {
 		return true
@@ -46,8 +47,6 @@ func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	return !slices.Equal(usedPriorities(w.knownTruth, n), usedPriorities(truth, n))
 }
 
-// endpointsByLocality returns one string for each locality of a priority that lists its usable
-// endpoints.
 func (t Tier) endpointsByLocality() []string {
 	var lists []string
 	for _, l := range t {
@@ -71,7 +70,7 @@ func (t EndpointSet) serving() []string {
 func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (identical bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c != w.channel { // the channel is about to close
+	if c != w.channel { // this channel is about to be closed
 		c.setSettled(false)
 		return false
 	}
@@ -90,8 +89,8 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 		delete(w.removedAt, address)
 		w.everKnown[address] = true
 	}
-	// A source may send an identical answer if the channel has refused the previous answer because
-	// it had no usable endpoints.
+	// If the channel refused an answer because it had no usable endpoints, the source may send the
+	// same one again.
 	identical = w.knownTruth != nil && truth.String() == w.knownTruth.String()
 	if !identical {
 		w.updatedAt, w.repeated = now, 0
@@ -100,7 +99,7 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 	if w.judge != nil {
 		w.judge.updated(truth)
 	}
-	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() { // earlier, the update may lack the endpoints of some of several sources
+	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() { // until then, some of several sources may still be missing
 		w.lastReceived = now
 	}
 	w.Log.Event("update of the channel: %v", truth)
@@ -108,15 +107,15 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 }
 
 func (w *World) checkAnnounced(size string) {
-	// While the channel is opened again, the old one may announce an update in between.
+	// When the channel is reopened, the old one may still announce an update.
 	isLast := len(w.announced) > 0 && w.announced[len(w.announced)-1] == size
 	if !isLast && (time.Since(w.openedAt) > 0 || !slices.Contains(w.announced, size)) {
 		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announced, size)
 	}
 }
 
-// maxIdentical is the number of identical updates after an event that breaks a rule. Fewer are
-// allowed, because each endpoint that appears or disappears may cause a re-resolution.
+// maxIdentical is how many identical updates after an event break a rule. We have to allow some,
+// because every endpoint that comes or goes may cause a re-resolution.
 const maxIdentical = 20
 
 func (w *World) receivedIdentical() {
@@ -148,7 +147,7 @@ func (w *World) checkUpdate() {
 	}
 	w.lastReceived = time.Now()
 	want := w.source.Visible(w.truth)
-	nothing := w.knownTruth == nil && len(want.serving()) == 0 // the channel then gets an error instead of an update
+	nothing := w.knownTruth == nil && len(want.serving()) == 0 // in that case, the channel gets an error rather than an update
 	w.reportDifference(!nothing && !want.equivalent(w.knownTruth), fmt.Sprintf("%v, want %v", w.knownTruth, want))
 }
 
@@ -159,8 +158,8 @@ func (w *World) reportDifference(differs bool, what string) {
 	w.contentDiffers = differs
 }
 
-// equivalent reports whether two lists have the same priorities with the same weights. It ignores the
-// names of localities.
+// equivalent reports whether two lists have the same priorities with the same weights. The names of
+// localities don't matter.
 func (t EndpointSet) equivalent(other EndpointSet) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual)

@@ -16,43 +16,43 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel records what the policies of one gRPC channel report. It passes each report of a child to
-// the model of gRFC A56 before the priority policy gets it.
+// channel records what the policies of one gRPC channel report. When a child reports, our model of
+// gRFC A56 gets the report before the priority policy does.
 type channel struct {
 	w  *World
 	id int
 
-	reportMu sync.Mutex // held while the model and the policy handle a child's report
+	reportMu sync.Mutex
 
 	mu                 sync.Mutex
 	advancedAt         time.Time
-	update             tree // the last update of the resolver
+	update             tree
 	previousUpdate     tree
 	model              *prioritymodel.Model
 	children           map[string]*childState
-	state              connectivity.State // the last published state
+	state              connectivity.State
 	picker             balancer.Picker
-	disagreedSeconds   int // for how long the policy has differed from the model
+	disagreedSeconds   int // seconds for which the policy has differed from the model
 	priorities         []string
 	previousPriorities []string
 	updatedAt          time.Time
 	inUpdate           bool
-	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
-	unhandledReports   map[string]prioritymodel.Report // by child; only for children that the model has not created
-	truth              EndpointSet                     // of the last update
+	delayedReports     []prioritymodel.Report          // from children that the model creates at the end of the update
+	unhandledReports   map[string]prioritymodel.Report // by child; only for those that the model hasn't created yet
+	truth              EndpointSet
 	failovers          atomic.Int64
 	lastFailover       time.Time
 	coincidedAt        time.Time // when an update last coincided with a failover, or with a report of a child that only the policy has
-	settled            bool      // nothing that affects the priority in use has happened since the last quiet period
+	settled            bool      // since the last quiet period, nothing has happened that affects the priority in use
 }
 
 type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
 	changedAt  time.Time
-	readySince time.Time // or since when it has not been READY
+	readySince time.Time // if it isn't READY, when it last was
 	reportedAt time.Time
-	closed     bool // since the last report; a policy that another one has replaced counts as well
+	closed     bool // the child was closed, or its policy replaced, since its last report
 }
 
 var lastID atomic.Int64
@@ -73,8 +73,9 @@ func (c *channel) advance() {
 	c.model.Advance(elapsed)
 }
 
+// beginUpdate starts an update of the model. As in gRFC A56, any reports until endUpdate belong to
+// the update.
 func (c *channel) beginUpdate() {
-	// Reports that arrive before endUpdate is called belong to the update, as in gRFC A56.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
@@ -84,7 +85,7 @@ func (c *channel) beginUpdate() {
 	c.inUpdate = true
 }
 
-// endUpdate makes the model choose a priority, and then passes the reports of new children to it.
+// endUpdate first lets the model choose a priority, then passes it the reports of new children.
 func (c *channel) endUpdate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,10 +98,10 @@ func (c *channel) endUpdate() {
 	}
 }
 
+// reportToModel keeps the report if the model hasn't created the child yet, which can happen
+// because the policy may handle simultaneous events in a different order. The model then gets it
+// along with the child. The caller holds the lock.
 func (c *channel) reportToModel(r prioritymodel.Report) {
-	// The policy may handle simultaneous events in another order than the model and may therefore
-	// create the child earlier. In this case, the model gets the report when it creates the child.
-	// The caller holds the lock.
 	if c.model.Updating(r.Text) == nil {
 		if c.unhandledReports[r.Text] = r; time.Since(c.updatedAt) == 0 {
 			c.coincidedAt = c.updatedAt
@@ -161,14 +162,14 @@ func (c *channel) policyPublished(s balancer.State) {
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// mayUsePicker cannot distinguish the pickers that queue calls.
+// mayUsePicker can't tell pickers that queue calls apart.
 func (c *channel) mayUsePicker(child *childState) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check is called once a second. We ignore differences of less than two seconds, since the policy
-// and the model may handle simultaneous events in a different order.
+// check runs once a second. The policy and the model may handle simultaneous events in a different
+// order, so we tolerate differences of less than two seconds.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +184,8 @@ func (c *channel) check() {
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// The published picker is not that of a child if the policy is in TRANSIENT_FAILURE, when its
-	// error names all children.
+	// In TRANSIENT_FAILURE, the policy doesn't publish a child's picker, since its error names all
+	// children.
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure {
 		agree = c.mayUsePicker(c.children[child])
 	}
@@ -198,26 +199,20 @@ func (c *channel) check() {
 	}
 }
 
+// recordCoincidence must be called with the lock held.
 func (c *channel) recordCoincidence() {
-	// The caller holds the lock.
 	if c.lastFailover.Equal(c.updatedAt) {
 		c.coincidedAt = c.updatedAt
 	}
 }
 
-// mayDifferByOrder reports whether the policy and the model may differ because they have handled
-// simultaneous events in a different order. The caller holds the lock.
-//
-// With standbys, an update may coincide with a failover. The model creates a standby
-// immediately. The policy creates the standby after all simultaneous events, when the standby may
-// no longer be needed, and may also create a child that the model does not create. The failover
-// timers of the policy and the model then differ.
+// mayDifferByOrder reports whether the policy and the model could differ just because they've
+// handled simultaneous events in a different order. The caller holds the lock.
 func (c *channel) mayDifferByOrder() bool {
-	// Simultaneous events may be handled in another order by the policy than by the model. The
-	// caller holds the lock.  With standbys or near groups, an update may coincide with a failover.
-	// The model creates a standby immediately. The policy creates the standby after all
-	// simultaneous events, when the standby may no longer be needed, and may also create a child
-	// that the model does not create. The failover timers of the policy and the model then differ.
+	// With standbys or near groups, an update may coincide with a failover. The model then creates
+	// a standby immediately. The policy waits until it has handled all simultaneous events. By
+	// then, the standby may not be needed anymore, or the policy may create a child that the model
+	// doesn't. The two then have different failover timers.
 	s := c.w.settings
 	return s.warmStandby > 0 && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
 }
@@ -234,9 +229,10 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
+// checkFailover checks that calls don't leave a READY child for a lower one, for one without
+// endpoints, or for a higher one that's still connecting. Only an update, or gRFC A56 itself, may
+// cause that.
 func (c *channel) checkFailover(from, to string) {
-	// Calls must not leave a READY child for a lower child, for a child without endpoints, or for a
-	// higher child that is still connecting, except during an update or if gRFC A56 requires it.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers.Add(1)
@@ -265,8 +261,8 @@ func (c *channel) checkFailover(from, to string) {
 	}
 }
 
+// priorityIndex must be called with the lock held.
 func (c *channel) priorityIndex(name string) int {
-	// The caller holds the lock.
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if children, problem := c.childrenNamed(index, title); problem == "" {
 		return slices.Index(c.priorities, children[0])

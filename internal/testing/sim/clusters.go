@@ -11,11 +11,10 @@ import (
 
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// innerName is the name of the aggregate cluster that is a member of the outer aggregate cluster.
 const innerName = cluster + "Inner"
 
+// members gives the first cluster two priorities and the rest one each.
 func members(truth EndpointSet) []EndpointSet {
-	// The first cluster gets two priorities, and each other cluster gets one priority.
 	n := min(2, len(truth))
 	all := []EndpointSet{truth[:n:n]}
 	for _, tier := range truth[n:] {
@@ -24,9 +23,9 @@ func members(truth EndpointSet) []EndpointSet {
 	return all
 }
 
-// clusters returns an aggregate cluster and its members. All members except the first are in a
-// second aggregate within the first one. If static is set, the members contain their endpoints;
-// otherwise, they use EDS.
+// clusters returns an aggregate cluster and its members. All members but the first are in a second
+// aggregate inside of it. If static is set, the members contain their endpoints; otherwise they use
+// EDS.
 func clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
@@ -49,8 +48,7 @@ func clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		// The first cluster is a member of both aggregates; its second position must have no
-		// effect.
+		// The first cluster is in both aggregates. Its second position must have no effect.
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// window is the number of bytes that one direction of a connection buffers before a writer blocks.
 const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
@@ -35,7 +34,6 @@ func (c *conn) setLink(link Link) {
 }
 
 func (c *conn) reset(tellClient bool) {
-	// If tellClient is set, this also breaks the client's end of the connection.
 	c.toHost.breakReader(errReset)
 	c.toClient.breakWriter(errReset)
 	if tellClient {
@@ -113,15 +111,15 @@ type pipe struct {
 	blocked     bool
 	delay       time.Duration
 	rate        int
-	lastArrival time.Time // the arrival time of the last parcel
-	eof         bool      // the reader has reached the end of the stream
+	lastArrival time.Time
+	eof         bool
 	readErr     error
 	writeErr    error
 
 	readDeadline, writeDeadline deadline
 }
 
-// parcel is the data of one write. A parcel without bytes ends the stream.
+// parcel is the data of one write. If it's empty, the stream ends here.
 type parcel struct {
 	bytes   []byte
 	arrival time.Time
@@ -168,8 +166,8 @@ func (p *pipe) closeWriter() {
 	p.changed.Broadcast()
 }
 
-// enqueue sends bytes. They arrive after the delay of the link, but never earlier than the bytes
-// that were sent before them, as in TCP.
+// enqueue sends bytes, which arrive after the link's delay. As in TCP, they never overtake earlier
+// ones.
 func (p *pipe) enqueue(b []byte) {
 	now := time.Now()
 	arrival := now.Add(p.delay)

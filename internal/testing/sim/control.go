@@ -27,28 +27,27 @@ const (
 	secondAddress  = "10.9.0.2:18000"
 )
 
-// control is a management server. It serves the cluster of the channel under test, and other
-// clusters whose endpoints never change.
+// control is a management server. It serves the cluster of the channel under test, plus a few whose
+// endpoints never change.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	address   string
 	network   *Network
 	log       *Log
-	aggregate bool // whether the cluster under test is one
+	aggregate bool
 
 	mu      sync.Mutex
-	server  *grpc.Server // nil while the server is down
+	server  *grpc.Server
 	truth   EndpointSet
 	version int
 	nonces  int
-	changed chan struct{} // closed at each change
+	changed chan struct{}
 
-	hangs        bool       // streams are accepted, but get no responses
-	sendsInvalid bool       // responses are invalid, and clients must reject them
-	code         codes.Code // unless it is OK, streams end immediately with this status
+	hangs        bool
+	sendsInvalid bool
+	code         codes.Code // if it's not OK, streams end immediately with this status
 }
 
-// newControl returns a running server.
 func newControl(network *Network, log *Log, address string, aggregate bool, truth EndpointSet) *control {
 	c := &control{address: address, network: network, log: log, aggregate: aggregate, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
@@ -96,12 +95,11 @@ func (c *control) publish(truth EndpointSet) {
 
 type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-// typeState is the state of one resource type on one stream.
 type typeState struct {
 	url            string
 	names          []string
-	sentVersion    int    // 0 if nothing was sent, or if the client has requested a new name since
-	invalidNonce   string // the nonce of an invalid response that the client has not rejected yet
+	sentVersion    int    // 0 if nothing has been sent, or if the client has asked for a new name since
+	invalidNonce   string // of an invalid response that the client hasn't rejected yet
 	invalidVersion int
 }
 
@@ -161,7 +159,7 @@ func (c *control) respond(stream controlStream, types []*typeState) (<-chan stru
 	return changed, nil
 }
 
-// send sends the requested resources of one type, unless their current version was sent.
+// send sends the requested resources of one type, unless the client has the current version.
 func (c *control) send(stream controlStream, t *typeState) error {
 	c.mu.Lock()
 	version, truth, invalid := c.version, c.truth, c.sendsInvalid
@@ -195,7 +193,6 @@ func (c *control) isUnderTest(name string) bool {
 }
 
 func (c *control) resource(url, name string, truth EndpointSet, invalid bool) proto.Message {
-	// If invalid is set, the endpoints of the cluster under test have a gap in their priorities.
 	if url == clustersURL {
 		for _, found := range clusters(truth, false) {
 			if found.GetName() == name {
@@ -229,7 +226,7 @@ func (c *control) resource(url, name string, truth EndpointSet, invalid bool) pr
 func (c *control) handleRequest(t *typeState, r *discoveryv3.DiscoveryRequest) {
 	for _, name := range r.GetResourceNames() {
 		if !slices.Contains(t.names, name) {
-			t.sentVersion = 0 // a request gets a response only if it has a new name
+			t.sentVersion = 0 // only requests with a new name get a response
 		}
 	}
 	t.names = r.GetResourceNames()

@@ -8,21 +8,20 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A simulation ends in one of two ways. Either all backends recover, or only one backend recovers,
-// which is called the survivor. In the second case, all other faults stay, more faults are added,
-// and the channel must find the survivor.
+// A simulation ends in one of two ways. Either all backends recover, or only one of them does, the
+// survivor. In that case all other faults stay, we add some more, and the channel must find the
+// survivor.
 
-// connectionFaults are the faults that end or prevent connections, so that gRFC A56 reacts to them.
+// connectionFaults end or prevent connections, so gRFC A56 reacts to them.
 var connectionFaults = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).stopServing}
 
-// callFaults are the faults that make calls fail while connections work, so that only outlier
-// detection reacts to them.
+// callFaults make calls fail on connections that work. Only outlier detection reacts to those.
 var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 
 const survivorCalls = 100
 
 func (w *World) conclude(load bool) {
-	// With load, these are the checks of a load. Calls continue meanwhile.
+	// With load, we run the checks for that instead. Calls continue in the meantime.
 	oneSurvives := w.rand.IntN(2) == 0 && !load
 	if oneSurvives && w.pair == nil && w.endWithSurvivor() || oneSurvives && w.pair != nil && w.endPairWithSurvivor() {
 		return
@@ -49,7 +48,7 @@ func (w *World) drawSurvivor() string {
 	return known[w.rand.IntN(len(known))]
 }
 
-// endWithSurvivor returns false if the channel has no endpoint, or if an update removes the
+// endWithSurvivor returns false if the channel has no endpoints, or if an update removes the
 // survivor.
 func (w *World) endWithSurvivor() bool {
 	survivor := w.drawSurvivor()
@@ -87,7 +86,7 @@ func (w *World) endWithSurvivor() bool {
 		w.reopen() // the new channel uses the stored answer
 	}
 	w.recordEvent()
-	w.checkWhenQuiet() // also waits until all timers have fired
+	w.checkWhenQuiet() // this also waits until all timers have fired
 	w.mu.Lock()
 	known := slices.Contains(w.knownTruth.serving(), survivor)
 	w.mu.Unlock()
@@ -100,7 +99,6 @@ func (w *World) endWithSurvivor() bool {
 }
 
 func (w *World) healCallFaults(address string) {
-	// Without outlier detection, the channel would not notice that they fail.
 	w.mu.Lock()
 	c := w.conditions[address]
 	hasFault := c.hang || c.code != codes.OK
@@ -129,13 +127,13 @@ func (w *World) checkSurvivor(survivor string, detects bool) {
 	w.judgeSurvivor(survivor, answered, survivorCalls, detects, last)
 }
 
+// judgeSurvivor checks how many of the calls were answered. Without outlier detection, that must be
+// all of them. With it, up to a third may fail, since ejected endpoints come back while they still
+// fail. If only some endpoints of a priority work, it gets worse: each one that comes back fails up
+// to five calls, or all of them if calls are rare. We then want 80 % of the success rate without
+// outlier detection. If connections are reset during bursts of 80 calls, another quarter may fail,
+// because up to 34 of the 80 are in flight.
 func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool, last error) {
-	// Without outlier detection, all calls must succeed. With outlier detection, a third of the
-	// calls may fail, because ejected endpoints come back while they still fail. If only some
-	// endpoints of a priority work, more calls may fail, because each endpoint that comes back
-	// fails up to five calls, or all of its calls if they are rare; the success rate must then be
-	// 80 % of that without outlier detection. If connections are reset during bursts of 80 calls,
-	// another quarter may fail, because up to 34 of these calls are in flight.
 	want := float64(made)
 	if detects {
 		want *= min(2./3, 0.8*w.leastShare())
@@ -148,8 +146,8 @@ func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool,
 	}
 }
 
-// leastShare ignores priorities in which all calls fail, because calls leave them. Endpoints whose
-// connections are always reset before they respond count as failing.
+// leastShare ignores priorities in which every call fails, since calls leave those. If an
+// endpoint's connections are always reset before it responds, it counts as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +168,7 @@ func (w *World) leastShare() float64 {
 }
 
 func (w *World) endPairWithSurvivor() bool {
-	// We publish no more updates, since an update could remove the survivor.
+	// We don't publish any more updates, because one could remove the survivor.
 	survivor := w.drawSurvivor()
 	if survivor == "" {
 		return false

@@ -35,16 +35,16 @@ func (w *World) changedTruth() EndpointSet {
 	tier := w.rand.IntN(len(truth))
 	locality := &truth[tier][w.rand.IntN(len(truth[tier]))]
 	switch w.rand.IntN(5) {
-	case 0: // weights
+	case 0:
 		locality.Weight = uint32(1 + w.rand.IntN(4))
 		for i := range locality.Endpoints {
 			locality.Endpoints[i].Weight = uint32(1 + w.rand.IntN(4))
 		}
-	case 1: // draining endpoints
+	case 1:
 		for i := range locality.Endpoints {
 			locality.Endpoints[i].Draining = w.rand.IntN(2) == 0
 		}
-	case 2: // no draining endpoints
+	case 2:
 		for _, tier := range truth {
 			for _, l := range tier {
 				for i := range l.Endpoints {
@@ -52,10 +52,10 @@ func (w *World) changedTruth() EndpointSet {
 				}
 			}
 		}
-	case 3: // exchange two priorities
+	case 3:
 		other := w.rand.IntN(len(truth))
 		truth[tier], truth[other] = truth[other], truth[tier]
-	case 4: // a new endpoint
+	case 4:
 		if unused := w.unusedAddress(truth); unused != "" {
 			locality.Endpoints = append(locality.Endpoints, Endpoint{Address: unused, Weight: 1})
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The clusters of the management server. The simulation keeps a channel to the neighbour open, so
-// that the shared stream stays open while the channel under test is replaced.
+// The clusters of the management server. We keep a channel to the neighbour open, so that the
+// shared stream survives when the channel under test is replaced.
 const (
 	cluster   = "sim"
 	neighbour = "neighbour"
@@ -25,12 +25,11 @@ const (
 
 const temporaryChannels = 8
 
-// edsSource is the source of an eds: target: one or two management servers.
 type edsSource struct {
 	w                      *World
 	controls               []*control
-	aggregate              bool // the target uses CDS
-	fallbackOnReachability bool // the channel uses the second server only while the first cannot be reached
+	aggregate              bool
+	fallbackOnReachability bool // the channel uses the second server only while the first can't be reached
 	neighbours             []*grpc.ClientConn
 	opened                 int
 }
@@ -84,8 +83,8 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// openTemporary quickly opens several channels to new clusters, so that the request for a cluster
-// may not have been sent when the next channel opens.
+// openTemporary opens several channels to new clusters in quick succession, so that when a channel
+// opens, the request for the previous one's cluster may not have been sent yet.
 func (s *edsSource) openTemporary() {
 	for range temporaryChannels {
 		s.opened++
@@ -169,8 +168,8 @@ func (s *edsSource) KeepsEmptyPriorities() bool { return s.aggregate }
 
 func (s *edsSource) Lag() time.Duration { return time.Second }
 
-// Recovery is the sum of the stream's keepalive time and timeout, the longest backoff, the timeout
-// of one connection attempt, and 15 s for a response.
+// Recovery adds up the stream's keepalive time and timeout, the longest backoff, the timeout of one
+// connection attempt, and 15 s for a response.
 func (s *edsSource) Recovery() time.Duration {
 	return 5*time.Minute + 20*time.Second + 144*time.Second + minConnectTimeout + 15*time.Second
 }

@@ -17,7 +17,7 @@ func (w *World) end() {
 		w.network.SetLink(address, Link{})
 		w.backends[address].Down()
 	}
-	sleep(time.Minute) // time for hanging operations of gRPC to time out
+	sleep(time.Minute) // gives hanging operations of gRPC time to time out
 	if open := w.network.Open(); open > 0 {
 		w.Log.Break(ruleEnd, "%d connections are still open after a minute", open)
 	}

@@ -7,9 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// attemptEnded records the result of an attempt. Outlier detection has just recorded it, too.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
-	// Outlier detection has just recorded it, too.
+	// Outlier detection has just recorded this, too.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.conditions[to]
@@ -18,7 +17,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 	c.inFlight--
 	if status.Code(err) == codes.Canceled {
-		return // a cancellation says nothing about the backend
+		return // the client canceled it, so that's not the backend's fault
 	}
 	if err != nil {
 		c.lastFailure = time.Now()
@@ -26,7 +25,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	if !sent.After(c.lastFailure) {
-		return // the attempt began before the last failure, so it may not reflect the current state
+		return // it began before the last failure, so the backend may have stopped working since
 	}
 	if c.lastSuccess = time.Now(); c.firstSuccess.IsZero() {
 		c.firstSuccess = c.lastSuccess

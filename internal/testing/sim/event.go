@@ -8,11 +8,11 @@ import (
 
 type event struct {
 	name   string
-	weight int // each simulation draws a random weight whose average is weight
+	weight int // average; each simulation draws its own
 	run    func(*World)
 }
 
-// repairs are the events that end faults. Every simulation has all repairs. World.mu is not held
+// repairs are the events that end faults. Every simulation has all of them. World.mu isn't held
 // while an event runs.
 var repairs = []event{
 	{"backend up", 14, func(w *World) { w.forRandomBackend("recovers", (*World).heal) }},
@@ -22,7 +22,6 @@ var repairs = []event{
 	{"source works", 4, (*World).restoreSource},
 }
 
-// disturbances are the events that are not repairs. Each simulation has half of the disturbances.
 var disturbances = []event{
 	{"backend down", 10, func(w *World) { w.forRandomBackend("is killed", (*World).down) }},
 	{"priority down", 6, func(w *World) { w.forRandomPriority("is killed", (*World).down) }},
@@ -126,7 +125,7 @@ func (w *World) down(address string) {
 }
 
 func (w *World) heal(address string) {
-	// We record the recovery before the backend recovers, since clients may notice it immediately.
+	// Clients may notice immediately, so we must record the recovery before it happens.
 	w.mu.Lock()
 	well := w.conditions[address].works() && w.conditions[address].link == w.link
 	w.mu.Unlock()
@@ -187,7 +186,7 @@ func (w *World) resume(address string) {
 	}
 }
 
-// pauseBriefly pauses a backend for up to a minute, so that keepalive may or may not close its
+// pauseBriefly pauses a backend for up to a minute, so keepalive may or may not close its
 // connections.
 func (w *World) pauseBriefly(address string) {
 	w.pause(address)

@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// failoverLine checks the log line of a failover, a failback or another move: both priorities, the
-// duration and the reason.
+// failoverLine checks the log line of a failover, a failback or any other move: both priorities,
+// the duration and the reason.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.currentChannelAndTime()
 	if m[1] != w.targetText || time.Since(opened) == 0 {
-		return "" // another channel, or the old channel that is closing, has logged the line
+		return "" // it's from another channel, or from the old one, which is closing
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +36,8 @@ func (w *World) failoverLine(m []string) string {
 	return problem
 }
 
+// checkFailoverLine must be called with c.mu held.
 func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
-	// The caller holds c.mu.
 	verb, state, reason := m[2], m[7], m[9]
 	if child := c.children[to]; child != nil && !child.reportedNow() && state != child.state.String() && (state != "TRANSIENT_FAILURE" || child.state != connectivity.Connecting) {
 		return fmt.Sprintf("%q is %v", to, child.state)
@@ -52,7 +52,8 @@ func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
 	if down := number(m[3]) < number(m[5]); down != (verb == "failover") {
 		return "wrong direction"
 	}
-	// The reason of a failback may be the state of the entered priority, which need not be good.
+	// The reason for a failback may be the new priority's own state, and that isn't necessarily a
+	// good one.
 	if problem, concerns := c.children[to].checkFailbackReason(reason); verb != "failover" && concerns && strings.HasPrefix(reason, "p"+m[5]+" ") {
 		return problem
 	}
@@ -84,13 +85,14 @@ func number(text string) int {
 	return n
 }
 
-// reportedNow is true if the child's last report has the current time, so that its order relative
-// to other events at this time is unknown.
+// reportedNow returns true if the child's last report came at this very instant. We can't tell the
+// order relative to other events then.
 func (s *childState) reportedNow() bool { return time.Since(s.reportedAt) == 0 }
 
+// childrenNamed returns the children that a log line may mean by this index and title. During an
+// update there may be two, because the policy may still have the previous one. If there are none,
+// problem says so. The caller holds the lock.
 func (c *channel) childrenNamed(index, title string) (children []string, problem string) {
-	// If there are none, problem says so. At the time of an update there may be two, because the
-	// policy may still have the previous update. The caller holds the lock.
 	i := number(index)
 	add := func(priorities []string, t tree) {
 		if i >= 0 && i < len(priorities) && c.hasTitle(priorities[i], title, t) && !slices.Contains(children, priorities[i]) {
@@ -99,7 +101,7 @@ func (c *channel) childrenNamed(index, title string) (children []string, problem
 	}
 	add(c.priorities, c.update)
 	if time.Since(c.updatedAt) == 0 {
-		add(c.priorities, c.previousUpdate) // the policy may not have received a second simultaneous update
+		add(c.priorities, c.previousUpdate) // the policy may not have received the second of two simultaneous updates
 		add(c.previousPriorities, c.previousUpdate)
 	}
 	if len(children) == 0 {
@@ -108,9 +110,9 @@ func (c *channel) childrenNamed(index, title string) (children []string, problem
 	return children, problem
 }
 
+// hasTitle reports whether the log may call a child by this title. A title has the discovery
+// mechanism, the localities, or both. The policy truncates long ones.
 func (c *channel) hasTitle(child, title string, t tree) bool {
-	// A title names the discovery mechanism, the localities, or both. The policy truncates long
-	// titles.
 	mechanism := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
 		mechanism = duplicateSuffix.ReplaceAllString(child[:i], "")
@@ -123,7 +125,7 @@ func (c *channel) hasTitle(child, title string, t tree) bool {
 	}
 	title = strings.TrimPrefix(title, mechanism+": ")
 	if strings.HasPrefix(title, "priority ") {
-		return true // the title of a mechanism without localities
+		return true // this is what a mechanism without localities looks like
 	}
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
@@ -141,8 +143,8 @@ func checkDuration(text string, opened time.Time) string {
 	return ""
 }
 
-// checkFailbackReason checks the reason of a failback to this child. concerns means that the
-// reason is about this child; problem is "" if the reason is true.
+// checkFailbackReason checks the reason for a failback to this child. problem is "" if the reason
+// is true. concerns says whether it's about this child at all.
 func (s *childState) checkFailbackReason(reason string) (problem string, concerns bool) {
 	ready := strings.Contains(reason, " can take calls")
 	if ready && s != nil && !s.reportedNow() && s.state != connectivity.Ready && s.state != connectivity.Idle {

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// pairFault is one of the two faults of a pair. It affects the endpoints of one priority or, if
-// begin and repeat are nil, is a property of the client's calls.
+// pairFault is one of the two faults of a pair. It affects the endpoints of one priority. If begin
+// and repeat are nil, it's a property of the client's calls instead.
 type pairFault struct {
 	name     string
 	begin    func(w *World, tier []string)
-	repeat   func(w *World, tier []string) // called at an interval while the fault lasts; may be nil
-	interval [2]time.Duration              // the minimum and the maximum interval of repeat
+	repeat   func(w *World, tier []string) // called at intervals while the fault lasts; may be nil
+	interval [2]time.Duration              // repeat is called at intervals between these two
 }
 
 var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")
@@ -69,7 +69,7 @@ func forEachEndpoint(f func(*World, string)) func(*World, []string) {
 	}
 }
 
-// refuseAll resets the existing connections in half of the cases.
+// refuseAll also resets existing connections half of the time.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -81,8 +81,8 @@ func (w *World) refuseAll(tier []string) {
 }
 
 func (w *World) hangAll(tier []string) {
-	// If the client uses streams without a deadline, calls do not hang, because the client would
-	// not notice.
+	// If the client uses streams without a deadline, it would never notice a hanging call, so we
+	// leave that out.
 	choices := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.streamsHaveDeadline {
 		choices = choices[:3]
@@ -106,8 +106,8 @@ func (w *World) loseSome(tier []string) {
 	f(w, tier[:max(1, len(tier)-1)])
 }
 
-// randomSubset returns random endpoints of a priority: at least one, and not all if there are
-// several.
+// randomSubset returns at least one of a priority's endpoints and, if there are several, not all of
+// them.
 func (w *World) randomSubset(tier []string) []string {
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
@@ -157,9 +157,9 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
+// drawTier returns the endpoints of a random priority, or nil if there's no suitable one. If
+// several is set, the priority must have several endpoints.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
-	// If several is set, it only considers priorities with several endpoints. It returns nil if
-	// there is no priority to choose from.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var tiers [][]string

@@ -13,12 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// file is the source of a file: target. The file is real, but its modification times are those of
-// the simulated clock. The channel polls the file, because the system's notifications would come
-// from outside of the synctest bubble.
+// file is the source of a file: target. It's a real file, but its modification times come from the
+// simulated clock. The channel has to poll it, because the system's notifications would come from
+// outside the synctest bubble.
 type file struct {
 	dir       string
-	aggregate bool // the file has clusters, and not one assignment
+	aggregate bool
 	truth     EndpointSet
 	failing   bool
 }
@@ -57,9 +57,10 @@ func (f *file) Publish(truth EndpointSet) {
 	}
 }
 
-// withoutEmptyTiers adds a draining endpoint to each priority that has none, and such a priority if
-// there is none, because a file must not contain a cluster without endpoints. There is no priority if
-// the file is an entry of a mixed source whose other entries have all priorities.
+// withoutEmptyTiers adds a draining endpoint to every priority that has none, because a file can't
+// contain a cluster without endpoints. If there are no priorities at all, it adds one with such an
+// endpoint. That happens when the file is an entry of a mixed source and the other entries have all
+// the priorities.
 func withoutEmptyTiers(truth EndpointSet) EndpointSet {
 	if truth = truth.Clone(); len(truth) == 0 {
 		truth = EndpointSet{{{Zone: "z", Weight: 1}}}
@@ -133,7 +134,7 @@ func (f *file) Restore() {
 	f.Publish(f.truth)
 }
 
-// Lag is the time that the channel needs to poll the file and to decide that the file is complete.
+// Lag is how long it takes the channel to poll the file and decide that it's complete.
 func (f *file) Lag() time.Duration      { return 1500 * time.Millisecond }
 func (f *file) Recovery() time.Duration { return f.Lag() }
 

@@ -19,26 +19,25 @@ import (
 
 type FleetConfig struct {
 	Clients  int
-	Backends int // in each of the two priorities
+	Backends int
 	CallEach time.Duration
 }
 
 type Second struct {
 	Calls       []int
 	Connections []int
-	Control     int // connection attempts to the management server
+	Control     int
 	Failed      int
 }
 
-// FleetRecord is the result of RunFleet.
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // the cost of one client
+	Cost    Cost
 }
 
 type Cost struct{ Bytes, Goroutines int }
 
-// The times of the events, in seconds after the start.
+// When things happen, in seconds after the start.
 const (
 	FleetRestart = 60
 	FleetLoss    = 180
@@ -53,8 +52,8 @@ const (
 	restartTime     = 5
 )
 
-// fleet has many clients of one management server. Each client has its own connection to the
-// server.
+// fleet is a set of clients of the same management server. Each client has its own connection to
+// it.
 type fleet struct {
 	config     FleetConfig
 	network    *Network
@@ -65,7 +64,6 @@ type fleet struct {
 	channels   []*grpc.ClientConn
 }
 
-// RunFleet simulates ten minutes of a fleet. It must be called in a synctest bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
 	before := currentCost()
 	f, stop, err := beginFleet(config)
@@ -88,7 +86,7 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 	return record, nil
 }
 
-// FleetCost returns the cost of one client, half a minute after the start. It must be called in a
+// FleetCost returns the cost of one client half a minute after the start. It must be called in a
 // synctest bubble.
 func FleetCost(config FleetConfig) (Cost, error) {
 	before := currentCost()
@@ -104,7 +102,7 @@ func FleetCost(config FleetConfig) (Cost, error) {
 func currentCost() Cost {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first collection does not free objects in pools and objects with finalizers
+	runtime.GC() // a second collection frees objects in pools and those with finalizers
 	runtime.ReadMemStats(&m)
 	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
 }
@@ -148,7 +146,7 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 
 func (f *fleet) start() error {
 	for range f.config.Clients {
-		network := &adsclient.Network{Dial: f.network.Dial} // clients with the same adsclient.Network would share a stream
+		network := &adsclient.Network{Dial: f.network.Dial} // with a common adsclient.Network, clients would share a stream
 		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// failuresToNotice is how many calls to each endpoint of a priority must fail until the channel
-// must have noticed that the priority fails.
+// failuresToNotice is how many calls to each endpoint of a priority may fail until the channel must
+// have noticed.
 const failuresToNotice = 5
 
 // judge checks one rule: if calls to any priority succeed, calls to the priority in use succeed. It
-// uses the state of the backends and the results of calls, but no decision of the policies. Callers
-// of its methods hold World.mu.
+// looks at the state of the backends and the results of calls, but never at what the policies
+// decided. Callers of its methods hold World.mu.
 //
-// Calls to a priority succeed if one of its endpoints works and has been reachable for
-// settings.maxConnectTime. The judge does not check which endpoint of a priority gets the calls.
+// Calls to a priority succeed if at least one of its endpoints works and has been reachable for
+// settings.maxConnectTime. The judge doesn't care which endpoint of a priority gets the calls.
 type judge struct {
 	w          *World
-	priorities map[string]*priorityState // by key, which is the index and the endpoints of the priority
-	order      []string                  // the keys of priorities, the highest priority first
-	byEndpoint map[string]*priorityState // nil for an endpoint of several priorities
+	priorities map[string]*priorityState // the key is made of the priority's index and endpoints
+	order      []string
+	byEndpoint map[string]*priorityState // nil for an endpoint in several priorities
 	calls      int
 
-	lastChange moment // the last change of a backend or of the list of priorities, or the last time a failure was noticed
-	inUse      string // the key of the priority that gets the calls
-	otherKey   string // the key of another priority that got the last call; "" if inUse got it
-	otherCalls int    // how many consecutive calls otherKey got
+	lastChange moment // when a backend or the list of priorities last changed, or a failure was last noticed
+	inUse      string
+	otherKey   string // key of another priority that got the last call; "" if inUse got it
+	otherCalls int    // how many calls in a row otherKey got
 	sentTo     []string
 }
 
@@ -36,17 +36,16 @@ type moment struct {
 	calls int
 }
 
-// priorityState has the results of the calls to one priority.
 type priorityState struct {
 	key            string
 	endpoints      []string
 	createdAt      time.Time
-	changed        moment // the last change of one of the endpoints
+	changed        moment
 	failures       map[string]int
-	failedAt       map[string]time.Time // when an endpoint had failed failuresToNotice calls
-	failureNoticed moment               // when failedAt had all reachable endpoints; zero before that
-	failedLater    int                  // calls that have failed since failureNoticed
-	refusedLater   bool                 // one of them with RESOURCE_EXHAUSTED
+	failedAt       map[string]time.Time // when an endpoint's failures reached failuresToNotice
+	failureNoticed moment               // when that was true for all reachable endpoints, or zero
+	failedLater    int
+	refusedLater   bool // some of those calls failed with RESOURCE_EXHAUSTED
 	reported       int
 }
 
@@ -57,7 +56,7 @@ func (j *judge) now() moment { return moment{time.Now(), j.calls} }
 func (j *judge) recordChange() { j.lastChange = j.now() }
 
 func (j *judge) updated(truth EndpointSet) {
-	// A priority keeps its recorded results if its index and its endpoints have not changed.
+	// If neither index nor endpoints of a priority have changed, we keep its results.
 	byEndpoint := make(map[string]*priorityState)
 	tiers := make(map[string]*priorityState)
 	var order []string
@@ -70,14 +69,14 @@ func (j *judge) updated(truth EndpointSet) {
 			s = &priorityState{key: key, endpoints: endpoints, createdAt: time.Now()}
 			s.clearResults(j.now())
 			for _, address := range endpoints {
-				j.w.conditions[address].forgetSuccesses() // the successes may have been calls of another priority
+				j.w.conditions[address].forgetSuccesses() // these calls may have been another priority's
 			}
 		}
 		tiers[key] = s
 		order = append(order, key)
 		for _, address := range endpoints {
 			if byEndpoint[address] = s; j.w.inSeveralPriorities(address) {
-				byEndpoint[address] = nil // it is unknown which priority a call to it belongs to
+				byEndpoint[address] = nil // we can't tell which priority got the call
 			}
 		}
 	}
@@ -142,8 +141,8 @@ func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) 
 	}
 }
 
-// addFailure returns true if the channel must notice with this call that all endpoints of the
-// priority fail.
+// addFailure returns true if this is the call by which the channel must have noticed that the whole
+// priority fails.
 func (s *priorityState) addFailure(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == failuresToNotice {
 		s.failedAt[address] = now.time
@@ -176,7 +175,7 @@ func (j *judge) reportFailure(s *priorityState, sentAt time.Time, err error) {
 	}
 }
 
-// findAnswering returns "" if there is no such endpoint.
+// findAnswering returns "" if there's no such endpoint.
 func (j *judge) findAnswering(since time.Time) (address, reason string) {
 	for _, r := range j.priorities {
 		for _, address := range r.endpoints {
@@ -198,11 +197,11 @@ func (j *judge) cutShort(c *condition, when time.Time) bool {
 	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
 }
 
+// isProven checks that the endpoint has been connected for two seconds. If it has succeeded since
+// its last failure, it must also have succeeded in a later interval of outlier detection, and one
+// more interval must have passed. Otherwise, every endpoint of the priority that has ever failed a
+// call must have succeeded in a later one.
 func (j *judge) isProven(r *priorityState, c *condition, address string, when time.Time) bool {
-	// The endpoint must have been connected for two seconds. If a success since its last failure is
-	// recorded, a call in a later interval of outlier detection must also have succeeded, and
-	// another interval must have passed since. Otherwise, each endpoint of the priority that has
-	// ever failed a call must have succeeded in a later call.
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || when.Sub(begin) < 2*time.Second {
 		return false
@@ -223,8 +222,8 @@ func (j *judge) maxFailoverTime(r *priorityState) time.Duration {
 	return j.w.settings.maxFailoverTime(len(j.priorities)) + j.w.maxRecoveryTime() + time.Duration(len(r.endpoints)+2)*detectionInterval
 }
 
-// maxTrialCalls returns how many calls it may take until each endpoint of a priority has been
-// tried, because at most one in ten calls is a trial.
+// maxTrialCalls returns how many calls it may take to try each endpoint of a priority. Only one in
+// ten calls is a trial.
 func (j *judge) maxTrialCalls(r *priorityState) int { return 11 * (len(r.endpoints) + 1) }
 
 func (j *judge) callNotSent(c *call, err error) {
@@ -236,7 +235,8 @@ func (j *judge) callNotSent(c *call, err error) {
 	}
 }
 
-// inSeveralPriorities reports whether one of the last two updates has an endpoint more than once.
+// inSeveralPriorities reports whether either of the last two updates has an endpoint more than
+// once.
 func (w *World) inSeveralPriorities(address string) bool {
 	for _, truth := range []EndpointSet{w.knownTruth, w.previousTruth} {
 		n := 0

@@ -14,16 +14,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// currentWorld is the world whose log lines handleLog checks. Only one world runs at a time.
+// currentWorld is the world that gets the log lines. Only one runs at a time.
 var currentWorld atomic.Pointer[World]
 
 // Listen makes gRPC's logger pass the library's log lines to the current world. Call it once,
-// before gRPC is used.
+// before using gRPC.
 func Listen() { grpclog.SetLoggerV2(logger{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)}) }
 
 type logger struct{ grpclog.LoggerV2 }
 
-// line is a pattern of log lines, and a function that returns why a matching line is wrong, or ""
+// line is a pattern for log lines, and a function that checks them. It returns what's wrong, or ""
 // if the line is true.
 type line struct {
 	pattern *regexp.Regexp
@@ -36,14 +36,13 @@ var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without a usable priority$`), (*World).recoveredLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).updateLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).storedAnswerLine},
-	// A source that works may have no endpoints.
+	// Even a source that works may have no endpoints.
 	{regexp.MustCompile(`: its resolver returned no addresses|: no calls can be made`), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`; the previous endpoints stay in use$|: no answer yet: waiting for |^eds: (?:stream to \S+ (?:failed|ended)|rejected version|\S+ did not send|cluster "\w+": (?:back to )?management server|.*no cluster )`), (*World).sourceLine},
 	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint (\S+) is ejected by `), (*World).ejectedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 
-// maxTargetLength is the length to which the priority policy truncates a target in its log lines.
 const maxTargetLength = 250
 
 func (w *World) checkLogLine(level, text string) {
@@ -68,7 +67,7 @@ func (w *World) updateLine(m []string) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The library logs this line before it updates the channel. World.received compares the two.
+	// This is logged before the channel is updated. World.received compares the two.
 	if now := time.Now(); w.announcedAt != now {
 		w.announced, w.announcedAt = nil, now
 	}
@@ -76,7 +75,7 @@ func (w *World) updateLine(m []string) string {
 	return ""
 }
 
-// maxFileSettleTime is how long a new channel may assume that a file is still being written.
+// maxFileSettleTime is how long a new channel may think that a file is still being written.
 const maxFileSettleTime = 5 * time.Second
 
 var clusterOfAggregate = regexp.MustCompile(`^file: sim\d: `)
@@ -90,16 +89,16 @@ func (w *World) storedAnswerLine(m []string) string {
 	last, changed := w.lastReceived, w.sourceChangedAt
 	w.mu.Unlock()
 	if strings.Contains(m[1], "no answer within") && time.Since(changed) < maxFileSettleTime {
-		return "" // a new channel may assume that the file is incomplete
+		return "" // a new channel may think that the file is incomplete
 	}
 	if clusterOfAggregate.MatchString(m[1]) {
 		return "" // the aggregate may not have named the cluster for a while
 	}
 	if n := sourceOf[*names](w); n != nil && n.everEmpty() {
-		return "" // a name without addresses does not confirm the stored answer
+		return "" // a name without addresses doesn't confirm the stored answer
 	}
-	// The age of the stored answer is unknown if no channel got an update while all sources worked,
-	// or if the channel opened while another channel closed.
+	// In two cases we don't know how old the stored answer is: if no channel got an update while
+	// all sources worked, or if this channel opened while another one was closing.
 	if last.IsZero() {
 		return w.sourceLine(m)
 	}
@@ -110,7 +109,7 @@ func (w *World) storedAnswerLine(m []string) string {
 	return w.sourceLine(m)
 }
 
-// ejectedLine checks that calls to an endpoint may have failed before it was ejected.
+// ejectedLine checks that there may have been failed calls to an endpoint before it was ejected.
 func (w *World) ejectedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +118,7 @@ func (w *World) ejectedLine(m []string) string {
 	case c == nil || !w.everKnown[m[1]]:
 		return "it was never one of the channel's"
 	case time.Since(w.openedAt) == 0:
-		return "" // the old channel, which is closing, may have logged the line
+		return "" // the old channel may have logged this while it was closing
 	case w.load == nil && c.works() && c.inFlight == 0 && time.Since(c.changedAt) > long && time.Since(c.lastFailure) > long:
 		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.changedAt), time.Since(c.lastFailure))
 	}
@@ -127,10 +126,8 @@ func (w *World) ejectedLine(m []string) string {
 	return ""
 }
 
-// sourceLine checks a log line about a fault of the source. The source must be failing, or must
-// have been restored recently.
+// sourceLine checks that the source is failing or was restored recently.
 func (w *World) sourceLine([]string) string {
-	// The source must be failing, or must have been restored recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() {
@@ -141,18 +138,18 @@ func (w *World) sourceLine([]string) string {
 
 var lastErrorPattern = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
 
-// duplicateAddressPattern matches the beginning of the error of a rejected resource, up to an
-// address that exists nowhere else.
+// duplicateAddressPattern matches how the error of a rejected resource begins. The address in it
+// doesn't exist anywhere else.
 var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is already in `)
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
+// checkErrorText checks that the channel has had every endpoint that's mentioned, and that each of
+// them was unreachable recently.
 func (w *World) checkErrorText(text string) string {
-	// The channel must have had each endpoint in the text, which must have been unreachable
-	// recently.
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// If a priority did not connect in time, its error quotes the last connection error, which may
+	// If a priority didn't connect in time, its error quotes the last connection error, which may
 	// be old.
 	text = duplicateAddressPattern.ReplaceAllString(lastErrorPattern.ReplaceAllString(text, ""), "")
 	for _, address := range addressPattern.FindAllString(text, -1) {

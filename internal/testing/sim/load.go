@@ -10,60 +10,61 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// load is the last part of a simulation with overflow: when everything works again, the backends get
-// a limited capacity, and the channel gets many calls. A part of the simulations has more of them
-// than the first priority can carry, or all priorities. In the others, something happens for a while
-// that the channel must get over.
+// load is the last part of a simulation with overflow. When everything works again, we limit the
+// capacity of the backends and send many calls. In some simulations, that's more than the first
+// priority can carry, or even all of them. In the rest there's some temporary trouble that the
+// channel must get over.
 type load struct {
 	w           *World
 	kind        string    // "first", "all" or "below"
-	capacity    []float64 // of the priorities, in calls a second
-	rate        float64   // of the calls, in a second
+	capacity    []float64 // calls per second, for each priority
+	rate        float64
 	deadline    time.Duration
-	trigger     string // in the kind "below"
-	cold        bool   // the backends are slow for a while after they were killed
-	blind       bool   // the backends serve expired calls
-	ejects      bool   // outlier detection ejects backends because they are full
-	unavailable bool   // full backends answer UNAVAILABLE
+	trigger     string
+	cold        bool // after being killed, backends are slow for a while
+	blind       bool
+	ejects      bool // outlier detection ejects backends for being full
+	unavailable bool
 
 	begin     time.Time
-	tierOf    map[string]int // the priority of each endpoint
+	tierOf    map[string]int // which priority each endpoint is in
 	queues    map[string]*queue
 	running   sync.WaitGroup
 	mu        sync.Mutex
-	seconds   []tally // of the calls that begin in each second
+	seconds   []tally // indexed by the second in which a call begins
 	lastError error
 }
 
 type tally struct{ calls, good, refused, elsewhere, attempts int }
 
 const (
-	loadWarm    = 10 // seconds with few calls
+	loadWarm    = 10 // number of seconds with few calls
 	loadSettles = 20 // seconds until the channel must have found the right shares
 	loadSteady  = 30
-	// growsBack is how long a share may take to grow from 0.4, two seconds to 0.7 and 0.02 a second from
-	// there. It does not depend on how long the trouble was: after a spike of 6 s, two priorities that were
-	// cut to a half refused calls for 13 s.
+	// growsBack is how long it may take a share to grow back from 0.4: two seconds to get to 0.7,
+	// then 0.02 per second. It doesn't depend on how long the trouble lasted. For example, after a
+	// spike of 6 s, two priorities that had been cut to a half refused calls for 13 s.
 	growsBack     = 17
-	leastCapacity = 8    // of an endpoint, in calls a second: with less, few calls are a queue
-	leastGood     = 0.85 // of the calls that can be answered
-	// leastOfBlind is for backends that serve expired calls, under a load of nearly all that they can
-	// carry or more: they waste more while the channel looks for their capacity. With 88 % of it and a
-	// deadline of 3 s, one load had 0.831, because each of three priorities must fill before the next is
-	// found. Large fleets miss more: see testdata/missed.txt of internal/testing/overload.
+	leastCapacity = 8    // calls per second that an endpoint can handle; with less, even a few calls would make a queue
+	leastGood     = 0.85 // good answers as a fraction of what's possible
+	// leastOfBlind is for backends that serve expired calls, under a load that's close to or above
+	// what they can carry. They waste more while the channel looks for their capacity. One load, at
+	// 88 % of capacity and with a deadline of 3 s, only got to 0.831, because each of three
+	// priorities must fill up before the next is found. Large fleets miss more: see
+	// testdata/missed.txt of internal/testing/overload.
 	leastOfBlind = 0.7
-	// leastOfUnavailable is for backends that answer UNAVAILABLE when they are full: a row of these looks
-	// like one of a priority that is broken. One load had 0.785, without outlier detection.
+	// leastOfUnavailable is for backends that answer UNAVAILABLE when they're full. A row of those
+	// looks as if the priority were broken. One load, without outlier detection, only got to 0.785.
 	leastOfUnavailable = 0.7
-	// leastOfEjected is for backends that are full and answer UNAVAILABLE, with outlier detection: these
-	// are failures of the endpoint in A50, so it ejects endpoints of full priorities. Of 39 such loads 15
-	// had less than 0.85, and the least was 0.457.
+	// leastOfEjected is for the same backends with outlier detection. To A50, UNAVAILABLE is a
+	// failure of the endpoint, so endpoints of full priorities get ejected. Out of 39 such loads,
+	// 15 were below 0.85, and the lowest was 0.457.
 	leastOfEjected = 0.4
-	mostTries      = 1.2 // attempts at backends for each call
+	mostTries      = 1.2
 )
 
+// newLoad must be called with the lock held.
 func (w *World) newLoad() *load {
-	// The caller holds the lock.
 	truth := w.knownTruth
 	if len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
 		return nil
@@ -146,8 +147,7 @@ func (l *load) highest() int {
 }
 
 func (w *World) checkLoad() {
-	// The other calls rest meanwhile.
-	sleep(w.settings.slowStart) // until then, calls are not spread as the capacity is
+	sleep(w.settings.slowStart) // before that, calls aren't spread according to capacity; other calls rest meanwhile
 	w.setChecking(true)
 	defer w.setChecking(false)
 	w.mu.Lock()
@@ -217,7 +217,7 @@ func (l *load) makeCalls(seconds int, rate float64) {
 		for {
 			pause := time.Duration(l.w.rand.ExpFloat64() / rate * float64(time.Second))
 			if time.Until(end) < pause {
-				sleep(time.Until(end)) // the pause is memoryless
+				sleep(time.Until(end)) // it's fine to cut the pause short, as it's memoryless
 				break
 			}
 			sleep(pause)
@@ -293,7 +293,8 @@ func (l *load) judgeSteady() {
 
 func (l *load) judgeTrigger(length int) {
 	w, begin := l.w, loadWarm+loadSettles
-	// Calls of the last second may be unfinished when the trouble begins, and be answered elsewhere.
+	// When the trouble begins, calls of the last second may be unfinished and get answered
+	// elsewhere.
 	if before := l.sum(loadWarm, begin-1); before.refused > 0 || 100*before.elsewhere > before.calls {
 		w.Log.Break(ruleCalm, "%v", before)
 	}
@@ -308,7 +309,7 @@ func (l *load) judgeTrigger(length int) {
 	}
 	during, last := l.sum(begin, end), l.sum(len(l.seconds)-10, len(l.seconds))
 	w.Log.Event("load below, %s for %d s: %d calls lost meanwhile; normal after %d s; at the end, %v", l.trigger, length, during.calls-during.good, recovery, last)
-	if recovery > most+1 { // both ends are known to a second
+	if recovery > most+1 { // both ends are only known to a second
 		w.Log.Break(ruleRecovery, "%d s after the trouble of %d s, calls are lost", recovery, length)
 	}
 	if 20*last.elsewhere > last.calls {

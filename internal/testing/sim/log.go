@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// Log records the events of a simulation. Its methods may be called concurrently.
 type Log struct {
 	mu     sync.Mutex
 	begin  time.Time
 	lines  []string
 	broken []string
-	// repeated is the key of the last Repeat, and times is the number of later calls with this key.
+	// repeated is the key of the last Repeat, and times is how often it has come again since.
 	repeated string
 	times    int
 }
@@ -28,8 +27,8 @@ func (l *Log) Event(format string, args ...any) {
 	l.add("", format, args...)
 }
 
-// Repeat adds a line that begins with key. If the previous line has the same key, Repeat only
-// counts the repetition.
+// Repeat adds a line that begins with key. If the previous line had the same key, it only counts
+// the repetition.
 func (l *Log) Repeat(key, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

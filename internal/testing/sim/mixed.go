@@ -14,12 +14,12 @@ import (
 // priorities.
 type mixed struct {
 	entries     []mixedEntry
-	firstNested int // the index of the first entry in a nested failover: target; 0 if there is none
+	firstNested int // index of the first entry in a nested failover: target, or 0
 }
 
 type mixedEntry struct {
 	Source
-	priorities int // the number of priorities of the entry; the last entry also gets all later priorities
+	priorities int // how many the entry has; the last entry also gets any that are left
 	failing    bool
 }
 
@@ -89,8 +89,8 @@ func (m *mixed) Publish(truth EndpointSet) {
 	}
 }
 
-// Fail makes a single random source fail or, in half of the cases, each source with a probability
-// of one half.
+// Fail makes one random source fail or, half of the time, each source with a probability of one
+// half.
 func (m *mixed) Fail(r *rand.Rand) string {
 	choice := r.IntN(2 * len(m.entries))
 	var what []string

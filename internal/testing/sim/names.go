@@ -16,22 +16,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// names is the source of a failover: target whose entries are names of a custom scheme, and the
-// resolver builder for that scheme.
+// names is the source of a failover: target whose entries are names of a custom scheme. It's also
+// the resolver builder for that scheme.
 type names struct {
 	mu            sync.Mutex
 	addresses     map[string][]string
-	lastAddresses [][]string // the last addresses of each entry that were not empty
+	lastAddresses [][]string // like addresses, but kept while a name has none
 	failing       bool
 	watchers      map[*nameResolver]bool
 	firstIndex    int
 	count         int
-	emptySince    time.Time // zero while all entries have addresses
-	wasEmpty      bool      // some entry has ever been without addresses
+	emptySince    time.Time // zero if all entries have addresses
+	wasEmpty      bool      // at some point, there was an entry without addresses
 }
 
+// newNames numbers the names from first.
 func newNames(truth EndpointSet, first int) *names {
-	// The names are numbered from first on.
 	n := &names{firstIndex: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), lastAddresses: make([][]string, len(truth)), count: len(truth)}
 	n.set(truth)
 	return n
@@ -75,8 +75,8 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Visible leaves out localities and weights, because names have none. The target has a fixed number
-// of entries, and an entry whose name has no addresses keeps its last addresses.
+// Visible has no localities or weights, since names don't have any. The number of entries is fixed.
+// If a name has no addresses, its entry keeps the last ones.
 func (n *names) Visible(EndpointSet) EndpointSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,7 +139,7 @@ func (n *names) Restore() {
 	}
 }
 
-// Lag is unlimited while a name has no addresses. During this time, a new channel uses the last
+// Lag is unlimited while a name has no addresses. During that time, a new channel uses the last
 // addresses, which the library stores for an hour.
 func (n *names) Lag() time.Duration {
 	n.mu.Lock()
@@ -186,7 +186,7 @@ func (w *nameResolver) send() {
 	for _, address := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	_ = w.cc.UpdateState(state) // the error of a channel requests a re-resolution, whose result would be the same
+	_ = w.cc.UpdateState(state) // an error asks for a re-resolution, but that would give the same result
 }
 
 func (w *nameResolver) ResolveNow(resolver.ResolveNowOptions) {}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Network simulates a network between clients and hosts. A host has one address, such as
+// Network simulates a network between clients and hosts. A host has one address, e.g.
 // "10.0.0.1:443".
 type Network struct {
 	event func(format string, args ...any)
@@ -21,10 +21,9 @@ type Network struct {
 }
 
 type Link struct {
-	// Refuse makes new connections fail immediately.
 	Refuse bool
-	// LoseOut drops the packets to the host, and LoseIn the packets from the host. Existing
-	// connections hang, and dials do not complete.
+	// LoseOut drops packets to the host, and LoseIn drops packets from it. Existing connections
+	// hang, and dials don't complete.
 	LoseOut, LoseIn bool
 	// Pause suspends the process of the host. Dials succeed, but the host neither reads nor sends.
 	Pause bool
@@ -40,8 +39,6 @@ type host struct {
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. The network calls event when a connection opens or
-// closes.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }
@@ -55,7 +52,7 @@ func (n *Network) host(address string) *host {
 	return h
 }
 
-// SetLink changes the link to a host, also for existing connections.
+// SetLink changes the link to a host, which affects existing connections too.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
 	n.host(address).link = link
@@ -71,7 +68,7 @@ func (n *Network) Reset(address string) {
 	}
 }
 
-// HalfOpen breaks the host's end of its connections, without notifying the clients.
+// HalfOpen breaks the host's end of its connections without telling the clients.
 func (n *Network) HalfOpen(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(false)
@@ -84,7 +81,6 @@ func (n *Network) connections(address string) []*conn {
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how many times a host was dialed, and how many connections to it are open.
 func (n *Network) Dials(address string) (dials, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,8 +140,8 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c.client(), nil
 }
 
-// reach waits until a connection to the host can be established: it sends a packet again every
-// second while the link loses packets, and then waits for the delay of the link.
+// reach waits until a connection to the host can be established. While the link loses packets, it
+// sends one every second. After that, it waits for the link's delay.
 func (n *Network) reach(ctx context.Context, h *host) error {
 	for delayed := false; ; {
 		n.mu.Lock()
@@ -189,8 +185,8 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
+// closeListener leaves accepted connections open.
 func (n *Network) closeListener(address string) {
-	// Accepted connections stay open.
 	n.mu.Lock()
 	l := n.host(address).listener
 	n.mu.Unlock()
@@ -244,7 +240,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes the listener. Like a kernel, it resets the connections that were not accepted.
+// Close closes the listener. Like a kernel, it resets connections that nobody has accepted.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.onClose()

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// observingBuilder wraps a resolver builder. Its resolvers record their updates in channel.
+// observingBuilder wraps a resolver builder so that its resolvers record their updates in channel.
 type observingBuilder struct {
 	resolver.Builder
 	channel *channel
@@ -30,8 +30,8 @@ func (t *observingBuilder) Build(target resolver.Target, cc resolver.ClientConn,
 	return t.Builder.Build(target, &observingConn{ClientConn: cc, channel: t.channel}, opts)
 }
 
-// observingConn records the updates of a channel. It inserts a tap policy above the priority
-// policy, and above each child of the priority policy.
+// observingConn records the updates of a channel. It also inserts a tap policy above the priority
+// policy, and one above each of its children.
 type observingConn struct {
 	resolver.ClientConn
 	channel *channel
@@ -47,7 +47,7 @@ func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResu
 }
 
 func (c *observingConn) UpdateState(state resolver.State) error {
-	if join.IsAwaiting(state) { // this update has no endpoints and only makes calls wait
+	if join.IsAwaiting(state) { // there are no endpoints, it just makes calls wait
 		return c.ClientConn.UpdateState(state)
 	}
 	given, _ := stateattr.TakeConfig(state)
@@ -60,7 +60,6 @@ func (c *observingConn) UpdateState(state resolver.State) error {
 	return err
 }
 
-// tree has the fields of a configuration that the checks use.
 type tree struct {
 	priorities []string
 	weights    map[string]map[string]uint32
@@ -135,7 +134,7 @@ func (t tree) truth(endpoints []resolver.Endpoint) EndpointSet {
 		w := max(weight.FromEndpoint(e).Weight, 1)
 		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
 	}
-	for i, name := range t.priorities { // also add the localities without endpoints, because they have a share of the weight
+	for i, name := range t.priorities { // localities without endpoints have a share of the weight, so add those too
 		for _, zone := range slices.Sorted(maps.Keys(t.weights[name])) {
 			if !slices.ContainsFunc(truth[i], func(l Locality) bool { return l.Zone == zone }) {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})

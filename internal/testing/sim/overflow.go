@@ -10,17 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// This file checks the channels with overflow by what their callers see. It knows no shares: a
-// priority that is READY and has worked for long enough must have a share of 1.
+// This file checks channels with overflow from their callers' point of view. It doesn't know any
+// shares; it just says that a priority that's READY and has worked for long enough must have a
+// share of 1.
 
-// maxRecoveryTime returns how long it may take after a priority works again until most calls go to it:
-// the longest back-off of probes, and the calls that the ramp takes at a low rate. The caller holds
-// the lock.
+// maxRecoveryTime returns how long it may take until most calls go to a priority that works again.
+// That's the longest back-off of probes, plus the calls that the ramp takes at a low rate. The
+// caller holds the lock.
 func (w *World) maxRecoveryTime() time.Duration { return w.timeOfRamp(120) }
 
-// maxTimeBelowOne is 186 answers from 1/16 on, of which each grows the share by a second's growth,
-// and 52 more or less, since chance decides which of them the priority gets. The caller holds the
-// lock.
+// maxTimeBelowOne allows for the 186 answers that it takes from 1/16 on, each of which makes the
+// share grow by as much as in a second. Since chance decides which answers the priority gets, there
+// may be 52 more or fewer. The caller holds the lock.
 func (w *World) maxTimeBelowOne() time.Duration { return w.timeOfRamp(186 + 4*52) }
 
 func (w *World) timeOfRamp(calls time.Duration) time.Duration {
@@ -32,10 +33,10 @@ func (w *World) timeOfRamp(calls time.Duration) time.Duration {
 
 func (w *World) isWell(c *condition) bool { return !c.reachable() || c.works() && c.link.Rate == 0 }
 
-// prioritiesThatMayTakeCalls returns the priorities that may be in use when nothing changes any
-// more: those with a reachable endpoint, down to the first one whose reachable endpoints all work. A
-// priority below another one that takes calls may still ramp: few calls are offered to it. The
-// caller holds the lock.
+// prioritiesThatMayTakeCalls returns the priorities that may be in use once everything has settled:
+// those with a reachable endpoint, down to the first one whose reachable endpoints all work. A
+// priority below one that takes calls may still be ramping up, since it gets few calls. The caller
+// holds the lock.
 func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 	for i, tier := range truth {
 		reachable, certain := 0, 0
@@ -57,15 +58,15 @@ func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 	return all
 }
 
-// sharesVary is true if a priority that works may still get fewer than all calls: its backends are
-// full, or it has streams with deadlines, whose lengths look like load.
+// sharesVary is true if a priority that works may still get fewer than all calls. Its backends may
+// be full, or it may have streams with deadlines, whose lengths look like load.
 func (w *World) sharesVary() bool {
 	return w.settings.overflow && (w.load != nil || w.pair != nil && w.pair.streamsHaveDeadline)
 }
 
-// takesAll is true if the channel's priority i must have a share of 1: for long enough, it has been
-// the highest READY one, and its reachable endpoints have answered all calls. The caller holds the
-// lock.
+// takesAll is true if the channel's priority i must have a share of 1. It must have been the
+// highest READY one for long enough, and its reachable endpoints must have answered all calls. The
+// caller holds the lock.
 func (w *World) takesAll(i int) bool {
 	rest := w.settleTime() + w.maxRestTime()
 	if w.sharesVary() || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isFirst(i, rest) {
@@ -78,8 +79,8 @@ func (w *World) takesAll(i int) bool {
 }
 
 func (c *channel) isFirst(i int, d time.Duration) bool {
-	// A lower one may have a share below 1 from earlier trouble: it gets no calls that would change
-	// it.
+	// A lower priority may still have a share below 1 from earlier trouble, since it gets no calls
+	// that could change it.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for j, name := range c.priorities[:min(i+1, len(c.priorities))] {
@@ -91,8 +92,8 @@ func (c *channel) isFirst(i int, d time.Duration) bool {
 	return i < len(c.priorities)
 }
 
+// checkOrder must be called with the lock held.
 func (w *World) checkOrder(address string) {
-	// The caller holds the lock.
 	if !w.settings.overflow {
 		return
 	}
@@ -107,10 +108,11 @@ func (w *World) checkOrder(address string) {
 	}
 }
 
-// mayFail is true if a call to a priority may fail although the channel must have noticed that the
-// priority fails: it is a probe. Probes back off until one in 50 calls is one. Refused calls make
-// the share fall step by step. A row of errors counts calls that have begun after the first one,
-// and after a cut of the share, so the channel notices after up to two answers.
+// mayFail is true if a call may fail even though the channel must have noticed that the priority
+// fails. There are several reasons. It may be a probe, and those back off until they're one in 50
+// calls. Refused calls only make the share fall step by step. Also, a row of errors starts over
+// after a cut of the share, and only counts calls that began after the first one, so the channel
+// may take two answers to notice.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
 	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < 2*p.latency {
 		return true
@@ -128,8 +130,8 @@ func isShed(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.HasPrefix(status.Convert(err).Message(), "shed: ")
 }
 
+// checkShed must be called with the lock held.
 func (w *World) checkShed() {
-	// The caller holds the lock.
 	for i := range w.knownTruth {
 		if w.takesAll(i) || !w.settings.overflow {
 			w.Log.Break(ruleShed, "a call was refused, although p%d is READY and works", i)

@@ -7,27 +7,25 @@ import (
 	"time"
 )
 
-// pair configures a simulation in which two faults repeatedly occur at the same time.
 type pair struct {
 	faults              []pairFault
-	callInterval        time.Duration // the average time between two calls
+	callInterval        time.Duration
 	deadline            time.Duration
 	latency             time.Duration
 	rareCalls, streams  bool
 	streamsHaveDeadline bool
-	cancelMode          int // decides when the client cancels a stream
+	cancelMode          int
 	running             *sync.WaitGroup
 	done                chan struct{}
 }
 
-// choosePair turns outlier detection on, because the channel would otherwise not notice failing
-// calls.
+// choosePair turns on outlier detection, as the channel wouldn't notice failing calls without it.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
 	w.pair, w.judge = p, newJudge(w)
 	w.settings.detects, w.settings.pickFirst = true, false
-	w.settings.overflow = true // otherwise, the last priority is not used if its endpoints are ejected
+	w.settings.overflow = true // otherwise the last priority isn't used if its endpoints are ejected
 	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}[w.rand.IntN(4)]}
 	p.rareCalls, p.streams = has("seldom"), has("streams")
 	p.callInterval = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
@@ -45,7 +43,7 @@ func (w *World) choosePair(name string) {
 	}
 	p.streamsHaveDeadline = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.cancelMode = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + 12*w.link.Delay // includes the time for a connection and a call
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + 12*w.link.Delay // leaves time for a connection and a call
 	if !w.hitsEndpoints(p) {
 		candidates := []int{0, 1, 2, 3, 4}
 		p.faults = append(p.faults, pairFaults()[candidates[w.rand.IntN(len(candidates))]])
@@ -66,8 +64,8 @@ func (w *World) hitsEndpoints(p *pair) bool {
 	return slices.ContainsFunc(p.faults, pairFault.affectsEndpoints)
 }
 
+// runPair runs one episode after another. In between, we check which priority gets the calls.
 func (w *World) runPair(length time.Duration) {
-	// In between, it checks which priority gets the calls.
 	end := time.Now().Add(length)
 	sleep(10 * time.Second)
 	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {
@@ -117,7 +115,7 @@ func (w *World) episode() {
 	all := w.beginFaults()
 	w.sustain(all)
 	endsConnections := slices.ContainsFunc(all, func(s *activeFault) bool { return s.name == "ends" || s.name == "resets" })
-	if !endsConnections { // otherwise, the correct priority may have just lost its connections and get no calls
+	if !endsConnections { // otherwise the correct priority may have just lost its connections
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")
@@ -159,7 +157,8 @@ func (w *World) callsMade() int {
 }
 
 func (w *World) duringBurst(f func()) {
-	// If the client makes rare calls, and in a third of the other cases, it only calls f.
+	// In a third of the cases, and always if the client makes rare calls, we don't make any calls
+	// ourselves.
 	makeCalls := func(n int) {
 		for range n {
 			w.pair.running.Go(func() { w.pairCall(true) })
@@ -203,7 +202,7 @@ func (w *World) isSettled() bool {
 	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// checkInUse does nothing while the channel may still react to a change.
+// checkInUse does nothing while the channel may still be reacting to a change.
 func (w *World) checkInUse() {
 	if !w.isSettled() || w.sharesVary() {
 		return
@@ -214,7 +213,7 @@ func (w *World) checkInUse() {
 	keepsConnection := func(address string) bool { return !w.reachable(address) && !w.network.Connected(address).IsZero() }
 	isCutShort := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
 	if len(correct) == 0 || slices.ContainsFunc(w.knownTruth.serving(), keepsConnection) || slices.ContainsFunc(w.knownTruth.serving(), isCutShort) {
-		return // an unreachable endpoint still has a connection, or the connections of an endpoint are always reset
+		return // either an unreachable endpoint still has a connection, or an endpoint's connections keep being reset
 	}
 	w.calls.Checks++
 	var endpoints []string

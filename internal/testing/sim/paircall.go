@@ -31,7 +31,7 @@ func (w *World) pairCall(waitForReady bool) {
 	address, sentAt := c.lastAttempt()
 	w.mu.Lock()
 	w.calls.add(address, err)
-	if address == "" || status.Code(err) != codes.Canceled { // the client has not canceled a call that was sent
+	if address == "" || status.Code(err) != codes.Canceled { // unless the client has canceled a call that was sent
 		j.callEnded(c, address, sentAt, err)
 	}
 	w.mu.Unlock()
@@ -53,7 +53,6 @@ func (c *Calls) add(to string, err error) {
 	}
 }
 
-// firstMessage is how long a client waits for the first message of a stream without a deadline.
 const firstMessage = 2 * time.Minute
 
 // pairStream opens a stream and waits for its first message. finish waits until the backend or the
@@ -62,7 +61,7 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, waitForReady bool, r *r
 	ctx, cancel := context.WithCancel(context.Background())
 	length, patience := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.cancelMode == 2 {
-		length = 4 * time.Hour // longer than the faults last
+		length = 4 * time.Hour // longer than any fault
 	}
 	if w.pair.streamsHaveDeadline {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)

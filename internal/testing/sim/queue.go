@@ -11,20 +11,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// queue is what calls wait in while a backend has a limited capacity: one call begins in each
-// interval, and then takes the service time.
+// queue is where calls wait while a backend has a limited capacity. In each interval one call
+// begins, and then takes the service time.
 type queue struct {
 	interval, service time.Duration
 	lifo              bool
-	blind             bool       // calls begin even if their deadline has passed
-	limit             int        // calls that wait; more are refused. 0 means no limit
-	code              codes.Code // of a refusal
+	blind             bool
+	limit             int        // if more calls than this are waiting, we refuse them; 0 means no limit
+	code              codes.Code // returned to calls that we refuse
 
 	mu       sync.Mutex
 	waiting  []*waiter
-	running  bool // a call begins when the interval is over
+	running  bool
 	free     time.Time
-	cold     time.Duration // how long calls take longer after the first one, or 0
+	cold     time.Duration // for this long after the first call, calls are slower; 0 to disable
 	firstUse time.Time
 	arrived  int
 }

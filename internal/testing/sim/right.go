@@ -1,13 +1,10 @@
 package sim
 
-// correctPriorities returns, in order, the indexes of the priorities that may be in use when
-// nothing changes any more. By gRFC A56, this is the highest priority with a reachable endpoint.
-// There may be several if endpoints may or may not be ejected. The result is empty if no endpoint is
-// reachable. The caller holds the lock.
+// correctPriorities returns, in order, the indexes of the priorities that may be in use once
+// everything has settled. According to gRFC A56, that's the highest priority with a reachable
+// endpoint. If we can't be sure which endpoints are ejected, there may be several. If nothing is
+// reachable, there are none. The caller holds the lock.
 func (w *World) correctPriorities(truth EndpointSet) []int {
-	// By gRFC A56, this is the highest priority with a reachable endpoint. There may be several if
-	// endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
-	// caller holds the lock.
 	if w.settings.overflow {
 		return w.prioritiesThatMayTakeCalls(truth)
 	}
@@ -24,7 +21,7 @@ func (w *World) correctPriorities(truth EndpointSet) []int {
 	return all
 }
 
-// reachable is true if the channel can connect to an endpoint. gRFC A56 considers only this.
+// reachable only asks whether the channel can connect, as that's all gRFC A56 cares about.
 func (w *World) reachable(address string) bool { return w.conditions[address].reachable() }
 
 func (w *World) certainlyUsable(address string) bool {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The descriptions of the rules, as they appear in the log.
+// The rules as the log describes them.
 const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
@@ -126,7 +126,7 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// reachableSince returns "" if there is none.
+// reachableSince returns "" if there's none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.updatedAt.After(t) {
 		return ""
@@ -141,9 +141,9 @@ func (w *World) reachableSince(t time.Time) string {
 	return ""
 }
 
-// mayRefuseCalls is true if an endpoint may get no calls even if it is the only one that is
-// reachable: without overflow, an ejection lasts for its time (gRFC A50). The caller holds the
-// lock.
+// mayRefuseCalls is true if an endpoint may get no calls even though it's the only one that can be
+// reached. That's because without overflow, an ejection lasts until its time is over (gRFC A50).
+// The caller holds the lock.
 func (w *World) mayRefuseCalls(address string) bool {
 	c := w.conditions[address]
 	return !w.settings.overflow && c.wasEjected && c.mayBeEjected()
@@ -161,8 +161,8 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet returns false if the channel has received an update during the check, which may take
-// long if an endpoint is slow.
+// checkQuiet returns false if the channel got an update during the check, which can take long if an
+// endpoint is slow.
 func (w *World) checkQuiet() (undisturbed bool) {
 	q := w.newExpectation()
 	if len(q.priorities) == 0 {
@@ -179,8 +179,8 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	return !w.disturbed(q)
 }
 
-// sample returns false if a call went to a wrong endpoint, or if the channel has received an update
-// during the calls.
+// sample returns false if a call went to a wrong endpoint, or if the channel got an update in the
+// meantime.
 func (w *World) sample(q expectation) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -190,7 +190,7 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 		if w.disturbed(q) {
 			return nil, false
 		}
-		if isShed(err) { // a priority that is slow or hangs is full
+		if isShed(err) { // a priority that's slow or hangs is full
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.checkShed()
@@ -212,18 +212,17 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 	return counts, true
 }
 
-// expectation is the expected behaviour of the channel while nothing changes.
 type expectation struct {
 	priorities []int
 	endpoints  []string
-	shares     []share // nil if the shares are not certain
+	shares     []share // nil if we can't be sure of the shares
 	calls      int
 	updatedAt  time.Time
 }
 
+// newExpectation also records the priority in use, so that we know which later changes may cause a
+// failover.
 func (w *World) newExpectation() expectation {
-	// This also records the priority in use, which determines which later changes may cause a
-	// failover.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checkConnections()
@@ -237,7 +236,7 @@ func (w *World) newExpectation() expectation {
 	}
 	w.calls.Checks++
 	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
-		q.calls = 10 // a call to this endpoint only ends at its deadline
+		q.calls = 10 // each of these calls takes until its deadline
 	}
 	certain := q.certain(w)
 	if certain && q.calls > 100 {
@@ -249,8 +248,8 @@ func (w *World) newExpectation() expectation {
 	return q
 }
 
+// certain must be called with the lock held.
 func (q expectation) certain(w *World) bool {
-	// The caller holds the lock.
 	uncertain := func(address string) bool { return w.reachable(address) && !w.certainlyUsable(address) }
 	return len(q.priorities) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
@@ -261,10 +260,10 @@ func (w *World) disturbed(q expectation) bool {
 	return w.updatedAt != q.updatedAt
 }
 
+// checkConnections must be called with the lock held.
 func (w *World) checkConnections() {
-	// The caller holds the lock.
 	for _, address := range w.addresses {
-		// A call that hangs keeps the connection to a removed endpoint open until its deadline.
+		// A hanging call keeps the connection to a removed endpoint open until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.changedAt) < 2*(w.settleTime()+w.maxRestTime()) {
 			continue
 		}

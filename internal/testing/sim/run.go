@@ -1,9 +1,9 @@
 // Package sim is a simulator for tests. It runs a channel with its source, its backends and the
-// network between them under testing/synctest. A seed determines the faults, and rules check how
-// the channel reacts.
+// network between them under testing/synctest. The faults come from a seed, and rules check how the
+// channel reacts.
 //
-// The rules compute what to expect from the faults and from a model of gRFC A56, and never use a
-// decision of the library.
+// What the rules expect is derived from the faults and from a model of gRFC A56, never from what
+// the library has decided.
 package sim
 
 import (
@@ -21,8 +21,8 @@ type Config struct {
 	Load      bool   // the simulation ends with a load; otherwise, some do
 }
 
-// Run runs a simulation, and returns its log and the counts of its calls. It must be called in a
-// synctest bubble, and not concurrently.
+// Run runs a simulation and returns its log and call counts. It must be called in a synctest
+// bubble, and not concurrently.
 func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w, err := newWorld(seed, config)
 	if err != nil {
@@ -54,7 +54,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 func (w *World) runEvents(config Config) {
 	end := time.Now().Add(config.Length)
 	for time.Now().Before(end) {
-		// Some pauses are short, and others are long enough for timers to fire.
+		// Some pauses are short, and some are long enough for timers to fire.
 		pause := time.Duration(w.rand.ExpFloat64() * float64(config.EventEach))
 		if w.rand.IntN(3) == 0 {
 			pause = time.Duration(w.rand.IntN(2000)) * time.Millisecond
@@ -69,8 +69,8 @@ func (w *World) runEvents(config Config) {
 
 func sleep(d time.Duration) { <-time.After(d) }
 
-// unsettled is true if the channel may still react to the last event, to its last update, which may
-// come much later than the event, or to its opening.
+// unsettled is true if the channel may still be reacting to the last event, to its last update
+// (which can come much later than the event), or to its opening.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +78,6 @@ func (w *World) unsettled() bool {
 	return time.Since(w.lastEvent) < settleTime || time.Since(w.updatedAt) < settleTime || time.Since(w.openedAt) < settleTime
 }
 
-// maxUnrest is the longest time that the channel may take to settle after the last event.
 const maxUnrest = 2 * time.Hour
 
 func (w *World) checkWhenQuiet() {

@@ -10,22 +10,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// settings are the random options of the channel, which are parameters of its target.
+// settings are the channel's random options. They end up as parameters of its target.
 type settings struct {
 	timing
 
 	failoverTimeout, slowStart time.Duration
 
-	detects bool // outlierDetection=true
+	detects bool
 
-	// pickFirst means that all calls to a locality go to a single endpoint.
+	// pickFirst sends all calls to a locality to a single endpoint.
 	pickFirst bool
 
 	warmStandby int
 
-	// overflow means that calls go to the READY priorities by their shares.
+	// overflow spreads calls over the READY priorities by their shares.
 	overflow bool
-	ramp     time.Duration // 0 for the default
+	ramp     time.Duration
 }
 
 func newSettings(r *rand.Rand) settings {
@@ -83,14 +83,14 @@ func (s settings) addTo(target string) string {
 	return target + "?" + params.Encode()
 }
 
-// detectionInterval is A50's interval, and maxEjectedTime is how long after its last failure an
-// endpoint may still be ejected: A50's longest ejection, and the intervals before and after it.
+// detectionInterval is A50's interval. maxEjectedTime is how long after its last failure an
+// endpoint may still be ejected, i.e. A50's longest ejection plus the intervals before and after
+// it.
 const (
 	detectionInterval = 10 * time.Second
 	maxEjectedTime    = 300*time.Second + 3*detectionInterval
 )
 
-// childRetention is how long gRFC A56 keeps a deactivated child.
 const childRetention = 15 * time.Minute
 
 func (s settings) modelConfig(t tree) prioritymodel.Config {

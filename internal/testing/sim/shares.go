@@ -2,8 +2,8 @@ package sim
 
 import "math"
 
-// share is a fraction of the calls. If it has several endpoints, one of them must get all of these
-// calls.
+// share is a fraction of the calls. If there are several endpoints, one of them must get all of
+// these calls.
 type share struct {
 	endpoints []string
 	fraction  float64

@@ -12,21 +12,20 @@ import (
 type Source interface {
 	Target() string
 	Options() []given.Option
-	// Visible returns the endpoints that a channel gets if the source publishes truth. Some sources
-	// cannot represent all properties of endpoints.
+	// Visible returns which endpoints a channel gets if the source publishes truth. Not every
+	// source can express every property.
 	Visible(truth EndpointSet) EndpointSet
-	// Publish publishes truth immediately or, if the source is failing, on Restore. It does not
+	// Publish publishes truth immediately, or on Restore if the source is failing. It doesn't
 	// block.
 	Publish(truth EndpointSet)
-	// Fail makes the source fail in a random way until Restore, and describes the fault.
+	// Fail makes the source fail in a random way until Restore, and describes how.
 	Fail(r *rand.Rand) string
-	// Restore ends the fault and publishes the last endpoints again.
 	Restore()
-	// Lag is the longest time from Publish to the update of the channel while the source works.
+	// Lag is the longest time from Publish to the channel's update, provided that the source works.
 	Lag() time.Duration
-	// Recovery is the longest time from Restore to the update of the channel.
+	// Recovery is the longest time from Restore to the channel's update.
 	Recovery() time.Duration
-	// KeepsEmptyPriorities reports whether a priority keeps its number while it has no endpoints.
+	// KeepsEmptyPriorities reports whether a priority keeps its number even if it has no endpoints.
 	KeepsEmptyPriorities() bool
 	Close()
 }
@@ -48,7 +47,7 @@ func (w *World) newLeaf(kind string, truth EndpointSet, first int, config Config
 	return newNames(truth, first)
 }
 
-// kinds are in an order in which the first five seeds have each of them.
+// kinds has an order in which the first five seeds cover every kind.
 var kinds = []string{"eds", "eds", "failover", "eds", "file", "file", "eds", "mixed", "mixed", "file"}
 
 func splitAddress(address string) (string, uint32) {

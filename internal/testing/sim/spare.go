@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-// This file checks the connections to standbys and to the second management server.
-
 func (w *World) checkStandbys(q expectation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,7 +26,7 @@ func (w *World) hasConnection(address string) bool {
 	return open > 0
 }
 
-// checkServers is called after the first server has worked for long enough. The caller holds the
+// checkServers is called once the first server has worked for long enough. The caller holds the
 // lock.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.secondServerReported {

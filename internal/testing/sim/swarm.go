@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-// Each simulation draws its own kinds of faults, their frequencies and the timeouts. If one kind of
-// fault hides the effects of another kind, some simulations have only the other kind.
+// Each simulation draws its own kinds of faults, their frequencies and the timeouts. That way, if
+// one kind of fault hides the effects of another, some simulations will have just the other one.
 
 const minConnectTimeout = 20 * time.Second
 
-// timing has the random timeouts and intervals of a channel and its calls.
 type timing struct {
 	maxBackoff                  time.Duration
 	keepalive, keepaliveTimeout time.Duration
-	shortDeadline               time.Duration // the deadline of some calls, so that outlier detection notices hanging endpoints
+	shortDeadline               time.Duration // for some calls, so that outlier detection notices hanging endpoints
 }
 
-// shortestKeepalive is the shortest interval between pings that gRPC allows.
 const shortestKeepalive = 10 * time.Second
 
 func newTiming(r *rand.Rand) timing {
@@ -43,8 +41,8 @@ func (t timing) maxJitteredBackoff() time.Duration { return t.maxBackoff * 6 / 5
 // maxAttemptTime is at least as long as the backoff that follows.
 func (t timing) maxAttemptTime() time.Duration { return max(minConnectTimeout, t.maxJitteredBackoff()) }
 
-// maxConnectTime is the longest time until a reachable endpoint is connected: the sum of the
-// longest backoff and the longest connection attempt, with some tolerance.
+// maxConnectTime is how long it may take to connect to a reachable endpoint: the longest backoff,
+// the longest connection attempt, and some tolerance.
 func (t timing) maxConnectTime() time.Duration {
 	return t.maxJitteredBackoff() + t.maxAttemptTime() + 3*time.Second
 }

@@ -12,18 +12,17 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// tapName is the name of the tap policy, which records and forwards the updates and reports of its
-// child policy.
+// tapName is the name of the tap policy. A tap records and forwards the updates and reports of the
+// policy below it.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels maps the id of a channel to the channel, so that a tap can find its channel.
 var channels sync.Map
 
-// tapJSON is the configuration of a tap. Child is the name of the child of the priority policy that
-// the tap observes, or "" if it observes the priority policy itself. Config is the configuration of
-// the policy below the tap.
+// tapJSON is the configuration of a tap. Child is the child of the priority policy that it
+// observes, or "" if it observes the priority policy itself. Config is for the policy below the
+// tap.
 type tapJSON struct {
 	Channel int             `json:"channel"`
 	Child   string          `json:"child"`
@@ -87,8 +86,8 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 	return t.inner.UpdateClientConnState(state)
 }
 
-// yieldRandomly sometimes lets other goroutines run, so that more events occur during the update of
-// a child.
+// yieldRandomly sometimes lets other goroutines run, so that more happens during the update of a
+// child.
 func yieldRandomly() {
 	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // the seed does not determine the interleaving
 		runtime.Gosched()
@@ -135,8 +134,8 @@ func (c *tapConn) UpdateState(state balancer.State) {
 		c.ClientConn.UpdateState(state)
 		return
 	}
-	// The model must get the reports of different children in the same order as the policy, whose
-	// UpdateState only queues them.
+	// The model and the policy must get the reports of different children in the same order.
+	// UpdateState only queues them, so it's fine to hold a lock.
 	c.tap.channel.reportMu.Lock()
 	defer c.tap.channel.reportMu.Unlock()
 	c.tap.channel.childReported(c.tap.child, state)

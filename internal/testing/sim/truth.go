@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// EndpointSet is the list of endpoints that the source should report, by priority, with the highest
-// priority first. It must not be modified after it was published.
+// EndpointSet has the endpoints that the source should report for each priority, highest priority
+// first. Don't modify it once it's published.
 type EndpointSet []Tier
 
 type Tier []Locality
@@ -24,7 +24,6 @@ type Locality struct {
 	Endpoints []Endpoint
 }
 
-// Endpoint is an address and its weight. A draining endpoint gets no calls.
 type Endpoint struct {
 	Address  string
 	Weight   uint32
@@ -42,7 +41,7 @@ func (t EndpointSet) Clone() EndpointSet {
 	return c
 }
 
-// String lists the priorities in one line, with the zone, weight and endpoints of each locality.
+// String lists the priorities on one line, with the zone, weight and endpoints of each locality.
 // Draining endpoints are in parentheses.
 func (t EndpointSet) String() string {
 	tiers := make([]string, len(t))
@@ -94,8 +93,8 @@ func flat(addresses []string) Tier {
 	return Tier{l}
 }
 
-// Shares returns the share of the calls of each endpoint for which isUp returns true. Other
-// endpoints get no calls.
+// Shares returns each endpoint's share of the calls. Endpoints for which isUp returns false get
+// none.
 func (t Tier) Shares(isUp func(address string) bool) map[string]float64 {
 	shares := make(map[string]float64)
 	localities := 0.0

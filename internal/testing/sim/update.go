@@ -21,8 +21,9 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
+// drainedAbove adds or removes a drained priority above all others. According to gRFC A56, the
+// priority in use doesn't change.
 func (w *World) drainedAbove() {
-	// By gRFC A56, the priority in use does not change.
 	w.mu.Lock()
 	truth := w.truth
 	w.mu.Unlock()
@@ -35,11 +36,9 @@ func (w *World) drainedAbove() {
 }
 
 // updateAtTimer publishes an update exactly when the failover timer of the first priority fires.
-// The update adds usable endpoints to the second priority. In half of the cases, all lower
-// priorities are unreachable, so that the state of the second priority matters.
+// The update adds usable endpoints to the second priority. Half of the time, all lower priorities
+// are unreachable, so that the state of the second priority matters.
 func (w *World) updateAtTimer() {
-	// The update adds usable endpoints to the second priority. In half of the cases, all lower
-	// priorities are unreachable, so that the state of the second priority matters.
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
 	unreachable := truth[:2]
@@ -86,7 +85,7 @@ func (w *World) restoreSource() {
 	if w.sourceFault != "" {
 		w.sourceFault, w.sourceWorksSince = "", time.Now()
 	}
-	w.sourceChangedAt = time.Now() // Restore publishes the endpoints again, even if the source has no fault
+	w.sourceChangedAt = time.Now() // Restore publishes the endpoints again even if there was no fault
 	w.mu.Unlock()
 	w.Log.Event("the source works")
 	w.source.Restore()

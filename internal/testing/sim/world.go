@@ -22,35 +22,31 @@ import (
 const (
 	serviceConfig = `{"healthCheckConfig": {"serviceName": ""}, "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}, "methodConfig": [{"name": [{"service": "sim.Backend", "method": "Work"}],
 		"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
-	defaultFailoverTimeout = 10 * time.Second // gRFC A56's default
+	defaultFailoverTimeout = 10 * time.Second
 )
 
 type condition struct {
-	up         bool
-	notServing bool
-	hang       bool
-	code       codes.Code
-	link       Link
-	// changedAt is when the condition last changed.
+	up                 bool
+	notServing         bool
+	hang               bool
+	code               codes.Code
+	link               Link
 	changedAt          time.Time
 	behaviourChangedAt time.Time
-	// firstSuccess is when a call to the backend first succeeded after its last failure.
-	firstSuccess time.Time
-	// laterSuccess is when a call first succeeded that was sent at least an interval of outlier
+	firstSuccess       time.Time
+	// laterSuccess is when a call first succeeded that was sent at least one interval of outlier
 	// detection after firstSuccess.
 	laterSuccess time.Time
-	// resetAt is when the connections of the backend were last reset while calls were in flight.
-	resetAt time.Time
-	// lastFailure is when a call to the backend last failed. lastSuccess is when a call last
-	// succeeded that was sent after lastFailure.
+	resetAt      time.Time
+	// lastFailure is when a call last failed. lastSuccess is when a call last succeeded that was
+	// sent after lastFailure.
 	lastFailure, lastSuccess time.Time
-	inFlight                 int  // attempts that have not ended
-	wasEjected               bool // since the channel opened
+	inFlight                 int
+	wasEjected               bool
 }
 
 func (c *condition) forgetSuccesses() { c.firstSuccess, c.laterSuccess = time.Time{}, time.Time{} }
 
-// behaviour is the part of a condition that affects the results of calls.
 type behaviour struct {
 	reachable, works bool
 	code             codes.Code
@@ -58,7 +54,6 @@ type behaviour struct {
 
 func (c *condition) behaviour() behaviour { return behaviour{c.reachable(), c.works(), c.code} }
 
-// mayBeEjected reports whether the backend may be ejected because of recent failures.
 func (c *condition) mayBeEjected() bool {
 	return time.Since(c.changedAt) < maxEjectedTime || time.Since(c.lastFailure) < maxEjectedTime
 }
@@ -79,17 +74,15 @@ type World struct {
 	target     string
 	targetText string
 	settings   settings
-	callEach   time.Duration // the longest time between two calls
-	// events are the random events of this simulation and their weights.
-	events []event
-	// builders are the library's resolver builders, which store answers.
+	callEach   time.Duration // longest time between two calls
+	events     []event
 	builders   []resolver.Builder
 	goroutines int
 
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // includes closed channels, which may still get updates
+	channels   []*channel // includes closed ones, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
@@ -97,33 +90,32 @@ type World struct {
 	history    []EndpointSet
 
 	lastEvent     time.Time
-	knownTruth    EndpointSet // the endpoints of the channel's last update; nil if there was none
+	knownTruth    EndpointSet // from the channel's last update; nil before the first
 	previousTruth EndpointSet
 	updatedAt     time.Time
 	repeated      int
 	openedAt      time.Time
-	lastReceived  time.Time            // when any channel last got an update while the source worked
-	removedAt     map[string]time.Time // when an update removed each address
-	everKnown     map[string]bool      // the addresses in the updates of all channels
-	announced     []string             // the sizes of the updates that the log has announced in this instant
+	lastReceived  time.Time // only while the source worked
+	removedAt     map[string]time.Time
+	everKnown     map[string]bool // from the updates of all channels
+	announced     []string        // sizes of updates that the log has announced at this instant
 	announcedAt   time.Time
 
-	sourceFault          string // describes the fault of the source; "" while the source works
+	sourceFault          string // describes the fault; "" while the source works
 	sourceWorksSince     time.Time
 	sourceChangedAt      time.Time
-	priorityInUse        int      // at the last check; -1 if it was not certain
-	vitalAddresses       []string // of the priority in use and all higher priorities
+	priorityInUse        int      // at the last check, or -1 if that wasn't certain
+	vitalAddresses       []string // the priority in use and everything above it
 	contentDiffers       bool
 	secondServerReported bool // checkServers has reported a connection
 	checking             bool
 	calls                Calls
 	link                 Link
-	load                 *load  // nil before the load begins
+	load                 *load
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
 }
 
-// Calls counts the results of calls, the failovers, and the checks.
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
 func (c Calls) String() string {
@@ -197,9 +189,10 @@ func (w *World) draw(config Config) (kind string) {
 	return kind
 }
 
+// sometimesFailSource fails the source a quarter of the time, or half of the time if there are
+// several. Only in that case may a channel have to wait for one source when another has already
+// answered.
 func (w *World) sometimesFailSource(kind string) {
-	// For several sources, the probability is one half, because only with several sources may a
-	// channel have to wait for one source after another has answered.
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
 	}
@@ -218,7 +211,7 @@ func (w *World) addBackends() {
 }
 
 func (w *World) dial() error {
-	// Updates of the previous channel are then ignored.
+	// From here on, updates of the previous channel are ignored.
 	c := newChannel(w)
 	observer := &observer{onSend: w.sentTo, onEnd: w.attemptEnded, onFailover: c.checkFailover}
 	var observed []resolver.Builder
@@ -273,14 +266,14 @@ func (w *World) maxRestTime() time.Duration {
 	return rest
 }
 
+// settleTime must be called with the lock held.
 func (w *World) settleTime() time.Duration {
-	// The caller holds the lock.
 	wait := w.settings.maxFailoverTime(max(len(w.truth), len(w.knownTruth)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
 			// When a hanging call reaches its deadline, the server resets its stream. If packets
-			// are lost only in the other direction, keepalive counts this reset as activity, and
-			// detects the lost packets later.
+			// are only lost in the other direction, keepalive takes the reset for activity, so it
+			// detects the loss later.
 			return 2 * wait // the first half is for the deadline of an earlier call
 		}
 	}

@@ -1,4 +1,4 @@
-// Package testcert creates certificates. For tests only.
+// Package testcert creates certificates.
 package testcert
 
 import (
@@ -25,7 +25,6 @@ type Authority struct {
 	serial int64
 }
 
-// Pair has the paths of two PEM files: a certificate and its private key.
 type Pair struct{ Certificate, Key string }
 
 func New(t *testing.T) *Authority {
@@ -49,8 +48,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Pair creates a certificate for a server or client with the given DNS names or IP addresses, and
-// its key. It overwrites an earlier pair with the same file name.
+// Pair creates a certificate and key for a server or client with these DNS names or IP addresses.
+// It overwrites any earlier pair with the same file name.
 func (a *Authority) Pair(file string, names ...string) Pair {
 	a.t.Helper()
 	cert := &x509.Certificate{

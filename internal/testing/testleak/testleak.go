@@ -1,5 +1,4 @@
-// Package testleak detects goroutines that are still running after the tests of a package. For
-// tests only.
+// Package testleak detects goroutines that are still running after the tests of a package.
 package testleak
 
 import (
@@ -16,10 +15,10 @@ import (
 // takes seconds.
 const timeout = 30 * time.Second
 
-// Main runs the tests of a package and exits. It exits with an error if a goroutine of the tests
-// has not ended within timeout. Up to twelve parallel tests run at a time, because they mostly wait.
+// Main runs the tests of a package and exits. If any goroutine of the tests hasn't ended within
+// timeout, it exits with an error. Parallel tests mostly wait, so we run up to twelve at a time.
 func Main(m *testing.M, options ...goleak.Option) {
-	_ = flag.Set("test.parallel", "12") // a flag of package testing
+	_ = flag.Set("test.parallel", "12") // this flag is defined by package testing
 	code := m.Run()
 	for deadline := time.Now().Add(timeout); code == 0; {
 		err := goleak.Find(options...) // retries for up to a second

@@ -1,4 +1,4 @@
-// Package testlog records the log lines of gRPC and this module. For tests only.
+// Package testlog records log lines of gRPC and this module.
 package testlog
 
 import (
@@ -11,14 +11,13 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// Log keeps log lines. Its methods may be called concurrently.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Capture sends the log to a new Log instead of standard error. Call it in TestMain or to
-// initialize a package variable, because it must run before gRPC logs anything.
+// Capture sends the log to a new Log instead of standard error. It must run before gRPC logs
+// anything, so call it in TestMain or to initialize a package variable.
 func Capture() *Log {
 	l := &Log{}
 	// gRPC writes lines of any severity to the first writer.
@@ -68,8 +67,8 @@ func containsAll(line string, texts []string) bool {
 	return true
 }
 
-// Wait waits until one logged line contains all texts. It fails the test if no such line is logged
-// within timeout.
+// Wait waits for a single log line that contains all texts. If there's none within timeout, the
+// test fails.
 func (l *Log) Wait(t *testing.T, timeout time.Duration, texts ...string) {
 	t.Helper()
 	deadline := time.After(timeout)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Relay forwards bytes between clients and a server. After Cut, it holds all bytes back, as if the
-// network lost all packets. After Mend, it delivers them, as TCP would. Its methods may be called
+// Relay forwards bytes between clients and a server. After Cut it holds everything back, as if the
+// network lost all packets. After Mend it delivers them, as TCP would. Its methods may be called
 // concurrently.
 type Relay struct {
 	Address string
@@ -33,7 +33,7 @@ func StartRelay(t *testing.T, server string) *Relay {
 	return r
 }
 
-// NewRelay is like StartRelay for a caller without a *testing.T, which must call Close.
+// NewRelay is like StartRelay for callers without a *testing.T. They must call Close.
 func NewRelay(server string) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,7 +53,7 @@ func NewRelay(server string) (*Relay, error) {
 	return r, nil
 }
 
-// Close stops the relay and closes its connections. It must be called only once.
+// Close stops the relay and closes its connections. Only call it once.
 func (r *Relay) Close() {
 	close(r.done)
 	r.listener.Close() //nolint:errcheck // the relay is ending
@@ -86,7 +86,6 @@ func (r *Relay) Mend() {
 }
 
 func (r *Relay) register(conn net.Conn) {
-	// If the relay is already closed, this closes the connection.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns = append(r.conns, conn)

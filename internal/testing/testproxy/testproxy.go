@@ -1,4 +1,4 @@
-// Package testproxy has an HTTP CONNECT proxy on loopback. For tests only.
+// Package testproxy has an HTTP CONNECT proxy on loopback.
 package testproxy
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Proxy is an HTTP CONNECT proxy. It refuses all names that have no Route. Its methods may be
-// called concurrently.
+// Proxy is an HTTP CONNECT proxy. It refuses names without a Route. Its methods may be called
+// concurrently.
 type Proxy struct {
 	URL string
 

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// gRPC's connection errors begin with dialing or connection. In the error of a call, unavailable comes
-// before that.
+// gRPC's connection errors begin with dialing or connection. If it's the error of a call,
+// unavailable comes first.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialing     = `connection error: desc = "transport: Error while dialing: `
 	connection  = `connection error: desc = "`
 )
 
-// Brief shortens the text of a connection error:
+// Brief shortens connection errors:
 //
 //	rpc error: code = Unavailable desc = connection error: desc = "transport: Error while
 //	dialing: dial tcp 10.0.0.1:443: connect: connection refused"
@@ -40,7 +40,7 @@ func Brief(text string) string {
 	return briefTimeout(text)
 }
 
-// hints are explanations that Brief appends to errors with these ends.
+// Brief appends these to errors with the given endings.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -48,17 +48,17 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// If a server accepts a connection and does not respond, gRPC's error begins with a key of handshakes
-// and ends with an element of timeouts.
+// If a server accepts a connection but then doesn't respond, gRPC's error begins with one of
+// handshakes and ends with one of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"} // the last if gRPC has closed it
+	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"} // the last one means that gRPC gave up and closed the connection
 )
 
-// briefTimeout shortens errors such as this one:
+// briefTimeout shortens errors like this:
 //
 //	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
 //	->  10.0.0.1:443 accepts connections and does not answer

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Code returns the name of a status code in gRPC's documentation, such as DEADLINE_EXCEEDED.
+// Code returns the name of a status code as in gRPC's documentation, e.g. DEADLINE_EXCEEDED.
 func Code(c codes.Code) string {
-	return code.Code(c).String() // formats an unknown code as a number
+	return code.Code(c).String() // falls back to the number
 }

@@ -1,4 +1,4 @@
-// Package printable makes text from files, servers and targets safe to show: it escapes unprintable
+// Package printable makes text from files, servers and targets safe to show. It escapes unprintable
 // characters, shortens errors, and hides passwords and tokens.
 package printable
 
@@ -32,7 +32,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is Text in about limit bytes. To a truncated text it appends the full length.
+// Line is Text, truncated to about limit bytes. If it had to truncate the text, it says how long it
+// was.
 func Line(s string, limit int) string {
 	if len(s) <= limit {
 		return Text(s)
@@ -44,7 +45,7 @@ func Line(s string, limit int) string {
 	return Text(s[:kept]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// Duration formats d for people: "52 ms", "4.2 s", "12 s", "5m3s".
+// Duration formats d for people, e.g. "52 ms", "4.2 s", "12 s" or "5m3s".
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -57,8 +58,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// JSON replaces unprintable characters in valid JSON by \uXXXX escapes. It does not change white
-// space.
+// JSON escapes unprintable characters in valid JSON as \uXXXX. White space stays the way it is.
 func JSON(encoded []byte) []byte {
 	if isPrintable(string(encoded)) {
 		return encoded
@@ -101,7 +101,7 @@ func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }
 
-// Count formats a number with a noun, such as "1 priority" or "2 priorities".
+// Count formats a number with a noun, e.g. "1 priority" or "2 priorities".
 func Count(n int, singular, plural string) string {
 	if n == 1 {
 		return "1 " + singular

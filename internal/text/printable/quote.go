@@ -2,7 +2,7 @@ package printable
 
 import "fmt"
 
-// Quote returns the text in quotes. It truncates text of more than 100 bytes.
+// Quote returns the text in quotes, truncated to 100 bytes.
 func Quote(text string) string {
 	const limit = 100
 	if len(text) <= limit {

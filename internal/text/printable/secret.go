@@ -8,11 +8,9 @@ import (
 	"time"
 )
 
-// placeholder is the same as in url.URL.Redacted.
-const placeholder = "xxxxx"
+const placeholder = "xxxxx" // same as in url.URL.Redacted
 
-// visibleParameters are of our own targets. Others may be secret.
-var visibleParameters = []string{
+var visibleParameters = []string{ // used by our own targets; anything else may be secret
 	"authority", "cds", "cluster", "dns", "failoverTimeout",
 	"endpointPolicy", "fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "perPriority", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone",
@@ -26,7 +24,7 @@ const listScheme = "failover"
 //
 //	consul://user:secret@host/shop?dc=a&token=x  ->  consul://user:xxxxx@host/shop?dc=xxxxx&token=xxxxx
 //
-// A target without passwords and tokens is returned unchanged.
+// If there aren't any, it returns the target unchanged.
 func HideTarget(u url.URL) url.URL {
 	if !mayContainSecret(u.String()) {
 		return u
@@ -34,7 +32,7 @@ func HideTarget(u url.URL) url.URL {
 	return (&hider{}).hideTarget(u)
 }
 
-// HideText is like HideTarget, but accepts any text. It need not be a valid target.
+// HideText is like HideTarget, but text doesn't have to be a valid target.
 func HideText(text string) string {
 	if !mayContainSecret(text) {
 		return text
@@ -42,7 +40,7 @@ func HideText(text string) string {
 	return (&hider{}).hideText(text)
 }
 
-// HideIn hides the target's passwords and tokens in a text such as an error.
+// HideIn hides the target's passwords and tokens in some other text, e.g. an error.
 func HideIn(text string, target url.URL) string {
 	if !mayContainSecret(target.String()) {
 		return text
@@ -59,12 +57,12 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// mayContainSecret looks for "%" as well, which may begin the escaped form of one of the others.
+// Secrets may be escaped, so we have to look for "%" too.
 func mayContainSecret(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
 	changed bool
-	secrets []string // HideIn hides them wherever they occur
+	secrets []string // HideIn looks for these everywhere
 }
 
 func (h *hider) hide(value string, isSecret bool) {
@@ -80,7 +78,7 @@ func (h *hider) hideTarget(u url.URL) url.URL {
 			h.hide(password, true)
 			u.User = url.UserPassword(u.User.Username(), placeholder)
 		} else {
-			name := u.User.Username() // without a password, it may be a token
+			name := u.User.Username() // could be a token if there's no password
 			h.hide(name, len(name) >= 8)
 			u.User = url.User(placeholder)
 		}
@@ -95,7 +93,7 @@ func (h *hider) hideTarget(u url.URL) url.URL {
 		before := u.EscapedPath()
 		if after := h.hideList(before); after != before {
 			u.RawPath = after
-			u.Path, _ = url.PathUnescape(after) // after is properly escaped
+			u.Path, _ = url.PathUnescape(after) // can't fail, hideList has escaped it properly
 		}
 		return u
 	}
@@ -129,7 +127,7 @@ func (h *hider) hideList(escaped string) string {
 func (h *hider) hideText(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
-	if err != nil { // an entry without a scheme, which package failover reads as a DNS name
+	if err != nil { // no scheme, so package failover would read it as a DNS name
 		prefix = "dns:///"
 		u, err = url.Parse(prefix + text)
 	}
@@ -175,7 +173,7 @@ func (h *hider) hideOpaque(u url.URL) string {
 }
 
 func (h *hider) hidePath(path string) string {
-	// A target with too many slashes, such as consul:///user:secret@host, has its password in the
+	// If there are too many slashes, as in consul:///user:secret@host, the password ends up in the
 	// path.
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -221,8 +219,9 @@ func isHarmless(value string) bool {
 }
 
 func isSecretName(name string) bool {
-	// We hide such values wherever they occur in a text. Other values we hide only in the target:
-	// hiding "east" of dc=east everywhere would also hide parts of host names.
+	// We hide these values no matter where they show up. With other names, we only hide the value
+	// in the target itself. If we hid the "east" of dc=east everywhere, we'd also hide parts of
+	// host names.
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// We count this for each endpoint: a scheduler and its first pick.
+// buildCost is the cost per endpoint of creating a scheduler and making its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,8 +38,7 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// The latencies are those of picks on all cores at the same time, and include the time to read the
-// clock.
+// tail is the latency of picks that run on all cores at once. It includes reading the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {
@@ -54,7 +53,7 @@ func measureTail(entries []edf.Entry, counts int) tail {
 }
 
 func tailOf(s *edf.Scheduler) tail {
-	const picks = 300_000 // per core
+	const picks = 300_000 // on each core
 	took := make([][]time.Duration, runtime.GOMAXPROCS(0))
 	for i := range took {
 		took[i] = make([]time.Duration, picks)

@@ -17,15 +17,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// loop makes n picks. Each contestant has its own, since the compiler cannot inline the call of a
-// function value in a common loop.
+// contestant is something that makes picks. If all contestants shared one loop and passed it a
+// function, the compiler couldn't inline the call, so each has its own.
 type contestant struct {
 	name  string
 	loop  func(n int)
 	close func()
 }
 
-// The first one is the baseline, a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		atomicAdd(),
@@ -80,7 +79,6 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// The calls have deadlines, and we end them, too.
 func callsOf(p balancer.Picker) func(int) {
 	return func(n int) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -93,7 +91,8 @@ func callsOf(p balancer.Picker) func(int) {
 	}
 }
 
-// gRFC A34's queue as anyone would write it: a lock, a binary heap and floating-point deadlines.
+// textbook is gRFC A34's queue the way you'd first write it, with a lock, a binary heap and
+// floating-point deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry

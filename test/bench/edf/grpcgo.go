@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// With the real pick_first below grpc-go's policies, it takes an hour to make 100,000 endpoints
-// READY. This picker does the same as the real one.
+// stubChild replaces pick_first below grpc-go's policies. With the real one, it'd take an hour to
+// get 100,000 endpoints READY. The stub's picker does the same as the real one's.
 type stubChild struct{ cc balancer.ClientConn }
 
 type stubBuilder struct{}
@@ -86,8 +86,8 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// grpc-go derives the weights from load reports. The blackout period is 0, so that it uses them at
-// once.
+// weightedRoundRobin is grpc-go's policy, which takes weights from load reports. With a blackout
+// period of 0, it uses them at once.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
 	weightOf := map[string]uint32{}
@@ -103,7 +103,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 			RpsFractional: float64(weightOf[address]), ApplicationUtilization: 1,
 		}})
 	}
-	p.update() // creates a picker that uses the reported weights
+	p.update()
 	return p.contestant("grpc-go weighted_round_robin")
 }
 

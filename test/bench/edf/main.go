@@ -3,9 +3,9 @@
 //
 //	go run ./test/bench/edf
 //
-// Times of different machines or runs are not comparable. Compare the ratios to the floor, which
-// is the time of one atomic add on a shared counter, measured alternately with the pickers. The
-// machine should be otherwise idle.
+// You can't compare times of different machines or runs. Compare the ratios to the floor instead.
+// That's the time of one atomic add on a shared counter, which we measure in alternation with the
+// pickers. Don't run anything else on the machine.
 package main
 
 import (

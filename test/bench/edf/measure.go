@@ -10,9 +10,9 @@ import (
 
 type cell struct {
 	name             string
-	serial, parallel float64 // ns per pick
-	serialRatio      float64 // serial, divided by the floor's serial of the same round
-	parallelRatio    float64 // parallel, divided by the floor's parallel of the same round
+	serial, parallel float64
+	serialRatio      float64
+	parallelRatio    float64
 	allocs           float64
 }
 
@@ -80,8 +80,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// Each core repeatedly runs a small portion of the n iterations, so that all cores end at about the
-// same time.
+// onAllCores runs the loop on all cores. They take small portions of the n iterations until there
+// are none left, so they all finish at about the same time.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64
@@ -100,8 +100,8 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// We do not take the median: grpc-go's weighted_round_robin allocates every second in the same
-// process.
+// fewestAllocs doesn't return the median, because grpc-go's weighted_round_robin allocates every
+// second in this process.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

@@ -13,7 +13,7 @@ const (
 	ourColumn   = 3
 	textbook34  = 4
 	robinColumn = 6
-	leastColumn = 9 // the same in our tree follows
+	leastColumn = 9 // the next column has the same policy in our tree
 )
 
 type table struct {
@@ -21,7 +21,7 @@ type table struct {
 	overTextbook, overLeast                                         worst
 	tail                                                            worst
 
-	rows, busy int // busy is the number of rows that were measured while other processes used a core
+	rows, busy int // busy rows were measured while other processes used a core
 }
 
 func (t *table) header() {

@@ -16,14 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A channel with one locality has these policies. Its connections are fake.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
 	translator topology.Translator
-	published  chan struct{} // has an element if a new state was published
-	complete   chan int      // the number of endpoints in the last picker from which pick has picked
-	picking    chan struct{} // closed when pick has returned
+	published  chan struct{}
+	complete   chan int // number of endpoints in the last picker that pick has used
+	picking    chan struct{}
 }
 
 func newTree() *tree {
@@ -110,7 +109,7 @@ func generatedTree(weights []uint32) contestant {
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// A program that imports package debug counts the end of each call.
+// debugTree is for programs that import package debug, in which we count the end of each call.
 func debugTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

@@ -12,8 +12,8 @@ type cost struct {
 	allocs, bytes uint64
 }
 
-// We run f counts times and take the median of each cost. prepare creates the argument of f, and
-// done releases it; we do not measure these.
+// costOf runs f counts times and takes the median of each cost. prepare and done, which create and
+// release the argument of f, aren't measured.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) cost {
 	var samples []cost
 	for range counts {

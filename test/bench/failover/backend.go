@@ -40,8 +40,8 @@ func callName(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	return answer.GetValue(), err
 }
 
-// We serve on the same port of all IP addresses, print it, and end when stdin is closed. Port 0
-// selects a free port.
+// serveTier serves on the same port of all IP addresses, and prints that port. It ends when stdin
+// is closed. Port 0 picks any free port.
 func serveTier(name, port string, ips []string) error {
 	listeners, port, err := listen(port, ips)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A contestant is a library with certain settings. Each of its channels opens this number of
-// connections at the start.
+// contestant is a library with certain settings. connections is how many connections each of its
+// channels opens at the start.
 type contestant struct {
 	name        string
 	connections int
@@ -27,7 +27,7 @@ type contestant struct {
 
 const baseline = "grpc-go round_robin"
 
-// grpc-go has no standbys and the like, so we do without them.
+// zeroOptions has no standbys and so on, because grpc-go doesn't have them either.
 var zeroOptions = understudy.Options{}
 
 var standby = understudy.Options{WarmStandby: 1, Overflow: true}
@@ -80,8 +80,8 @@ func fixedList(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// The resolver sends the addresses of the first group and, as soon as gRPC requests re-resolution,
-// those of the second.
+// switchedOnRequest has a resolver that sends the first group's addresses. When gRPC requests a
+// re-resolution, it switches to the second group's.
 func switchedOnRequest(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))

@@ -1,7 +1,7 @@
-// Command failover measures how long channels get no answers after the group of backends that they
-// use is killed. There are two groups of two backends on real sockets, and each group has its own
-// process. The command prints times, and their ratios to the time of grpc-go's round_robin, which
-// always has connections to both groups.
+// Command failover measures how long channels get no answers after the backends they use were
+// killed. There are two groups of two backends each, on real sockets, and each group has its own
+// process. It prints times, and their ratios to the time of grpc-go's round_robin, which is always
+// connected to both groups.
 package main
 
 import (
@@ -19,7 +19,8 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 )
 
-// grpc-go waits 30 s between DNS lookups. This shortens runs.
+// dnsPause replaces the 30 s that grpc-go waits between DNS lookups, which would make runs too
+// long.
 const dnsPause = time.Second
 
 func main() {
@@ -44,8 +45,8 @@ func exitOn(err error) {
 	}
 }
 
-// Each round measures all contestants once, so that a slow period of the machine affects all of
-// them.
+// compare measures every contestant once per round, so if the machine is slow for a while, that
+// affects all of them.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {
@@ -104,8 +105,9 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// The result calls its argument while it writes a CPU profile and an execution trace. An empty file
-// name disables either. Each run writes separate files, which "go tool pprof" can merge.
+// profiled returns a function that runs its argument while it writes a CPU profile and an execution
+// trace. An empty file name turns either off. Each run has its own files, which "go tool pprof" can
+// merge.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

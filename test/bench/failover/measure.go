@@ -12,16 +12,16 @@ import (
 )
 
 type result struct {
-	all, median time.Duration // times until all channels, and until half of the channels, got answers again
-	cpu         time.Duration // CPU time of this process
+	all, median time.Duration
+	cpu         time.Duration
 	attempts    int
 	lookups     int
 }
 
 const runTimeout = 2 * time.Minute
 
-// We open channels, wait for their connections, kill the first group of backends, and measure the
-// time until the second group has answered a call on each channel.
+// run opens channels, waits for their connections, and kills the first group of backends. It then
+// measures how long it takes until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
@@ -40,8 +40,8 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	if _, err := answers(ctx, conns, ""); err != nil {
 		return result{}, err
 	}
-	// In a program that has run for a long time, grpc-go allows another DNS lookup, so we wait for
-	// that.
+	// We wait until grpc-go allows another DNS lookup, since it would in a program that has been
+	// running for a while.
 	select {
 	case <-time.After(2 * dnsPause):
 	case <-ctx.Done():
@@ -59,7 +59,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	return r, err
 }
 
-// We open the channels in batches, so that the name server loses no queries.
+// connect opens channels in batches, so that the name server doesn't lose any queries.
 func connect(ctx context.Context, c contestant, l *lab, channels int) ([]*grpc.ClientConn, error) {
 	const batch = 50
 	open := newCounter()
@@ -89,14 +89,13 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// This is about the first answer on a channel, and the calls until then.
 type answer struct {
 	at       time.Time
 	attempts int
 }
 
-// We call on all channels concurrently, and stop on each when the named group of backends answers,
-// or any group if name is "".
+// answers calls on all channels concurrently. It stops calling on a channel when the named group of
+// backends has answered, or any group if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup

@@ -11,8 +11,8 @@ import (
 //go:embed goodput.csv
 var goodputs string
 
-// The plot has the answered calls at each load, a line for each client. The first column of the
-// table is the load.
+// goodput plots how many calls are answered at each load, with a line per client. The first column
+// of the table is the load.
 func goodput(table string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(table), "\n")
 	head := strings.Split(lines[0], ",")

@@ -1,7 +1,6 @@
-// Command fleet simulates the first calls of a fleet of clients and writes a page and a plot. It
-// also writes a page and plots of a recorded simulation in which a fleet loses a priority, a plot of
-// recorded worlds in which the priorities are full, and a page and a plot of worlds in which a backend
-// is slow.
+// Command fleet simulates the first calls of a fleet of clients, and writes a page and a plot. It
+// also writes pages and plots from recordings: of a fleet that loses a priority, of worlds in which
+// the priorities are full (a plot only), and of worlds in which a backend is slow.
 //
 //	go run ./test/bench/fleet            writes the pages and plots of docs/fleet
 //	go run ./test/bench/fleet -out DIR   writes them to DIR

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The tables have rows for these numbers of calls per client.
+// tableRows lists the rows of the tables, in calls per client.
 var tableRows = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls
@@ -13,25 +13,24 @@ const introduction = `# A fleet's first calls
 <!-- Written by: go run ./test/bench/fleet -->
 
 Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order. If many clients
-start together, they all call the heaviest endpoints first. With the field "startPoint" of weighted_round_robin set to
-"random", each client delays the first call to each endpoint by a random part of the time
-between two calls to it.
+start together, they all call the heaviest endpoints first. To avoid that, set "startPoint" of weighted_round_robin to
+"random". Each client then delays its first call to an endpoint by a random part of the time between two calls to it.
 
-In this simulation, %s clients each make 1 to %d calls to %s endpoints with weights from 1 to %d. "spec" and
-"random" are values of "startPoint". Random weighted picks choose each endpoint with a probability proportional to its
-weight.
+For this simulation, we let %s clients make 1 to %d calls each, to %s endpoints with weights from 1 to %d. "spec" and
+"random" are the values of "startPoint". With random weighted picks, clients choose each endpoint at random, in
+proportion to its weight.
 
 ## The largest load
 
-The table shows how many times its fair share of the calls the busiest endpoint gets.
+How many times its fair share of the calls does the busiest endpoint get?
 
 `
 
 const conclusion = `
 ![The largest load against its fair share, by the calls that each client makes](load.svg)
 
-With "spec", every client makes its first k calls to the k heaviest endpoints. "random" is as good as random weighted
-picks at first, and better from about ten calls on.
+With "spec", every client makes its first k calls to the k heaviest endpoints. "random" starts out just as good as
+random weighted picks, and does better from about ten calls on.
 
 ## Endpoints that get any calls
 

@@ -13,8 +13,8 @@ const (
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// Color-blind readers can distinguish these colors, on light and dark pages. Class c0 is the color
-// of the first line, and f0 that of its label.
+// style has colors that work for color-blind readers on light and dark pages. c0 is the first line
+// and f0 its label.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
 .c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}
@@ -29,7 +29,6 @@ func begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n", width, height)
 }
 
-// x is for a number of calls, and y for an overload on a logarithmic scale.
 type axes struct {
 	calls int
 	most  float64
@@ -83,8 +82,8 @@ func line(b *strings.Builder, a axes, r result, class int) {
 	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
-// The names stand at the right ends of the lines. We begin with the lowest line, and move names up
-// that would overlap.
+// The labels are at the right ends of the lines. We start with the lowest one, and move labels up
+// if they'd overlap.
 func labels(b *strings.Builder, a axes, results []result) {
 	const apart = 16
 	end := func(i int) float64 { return results[i].overload[len(results[i].overload)-1] }

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// The clients of a fleet start together, and make the same number of calls to the same endpoints.
-// Endpoint i has weight i%maxWeight+1.
+// fleet is a set of clients that start together, and make the same number of calls to the same
+// endpoints. Endpoint i has weight i%maxWeight+1.
 type fleet struct {
 	clients, endpoints, maxWeight, calls int
 }
@@ -17,19 +17,17 @@ func (f fleet) weight(endpoint int) uint32 { return uint32(endpoint%f.maxWeight 
 
 type result struct {
 	name string
-	// overload is the load of the busiest endpoint as a multiple of its fair share, which is
-	// proportional to its weight. The index is the number of calls per client minus 1.
+	// overload is the busiest endpoint's load as a multiple of its fair share, which is
+	// proportional to its weight. It's indexed by the number of calls per client minus 1.
 	overload []float64
-	// worst is the largest load of any endpoint as a multiple of its own fair share. The index is
-	// the same.
+	// worst is the largest load of any endpoint as a multiple of its own fair share. Same index.
 	worst []float64
-	// busy is the fraction of endpoints that have received a call. The index is the same.
-	busy []float64
+	busy  []float64
 }
 
 type client func() int
 
-// We simulate the fleet once for each kind of client. The results are deterministic.
+// simulate simulates the fleet once for each kind of client. The results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -39,8 +37,8 @@ func (f fleet) simulate() []result {
 	}
 }
 
-// This client picks endpoints by earliest deadline first, like weighted_round_robin with all
-// endpoints READY. left is what remains of an endpoint's first interval.
+// scheduler returns a client that picks by earliest deadline first, like weighted_round_robin with
+// all endpoints READY. left is what remains of an endpoint's first interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -49,8 +47,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// The sequence of picks starts at a random point: one endpoint, drawn at random by weight, has just
-// been picked, and of each other's interval, a random part remains.
+// randomStart returns a client whose sequence of picks starts at a random point. One endpoint,
+// drawn by weight, has just been picked. For the others, a random part of their interval is left.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -61,7 +59,6 @@ func (f fleet) randomStart(random *rand.Rand) client {
 	})
 }
 
-// This client draws each endpoint at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
 	cumulated := make([]int, f.endpoints)
 	sum := 0
@@ -76,7 +73,7 @@ func (f fleet) lottery(random *rand.Rand) client {
 }
 
 func (f fleet) measure(name string, newClient func() client) result {
-	// load[k][i] is the number of clients whose call k went to endpoint i.
+	// load[k][i] is how many clients sent their call k to endpoint i.
 	load := make([][]int, f.calls)
 	for k := range load {
 		load[k] = make([]int, f.endpoints)

@@ -17,13 +17,13 @@ type tails struct {
 	rows        []*tailRow
 }
 
-// A row has one value for each seed.
+// tailRow has one value per seed.
 type tailRow struct {
 	deadline, policy string
 	calls            int
-	failed           []float64 // percent
-	slow             []float64 // percent that the slow backend answers
-	elsewhere        []float64 // percent that the second priority answers
+	failed           []float64
+	slow             []float64
+	elsewhere        []float64
 	millis           [][]float64
 }
 
@@ -76,7 +76,6 @@ func median(seeds []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// We print the median, and the range if it is wide.
 func spread(format string, seeds []float64) string {
 	middle, low, high := fmt.Sprintf(format, median(seeds)), slices.Min(seeds), slices.Max(seeds)
 	from, to := fmt.Sprintf(format, low), fmt.Sprintf(format, high)
@@ -102,8 +101,8 @@ func (t tails) table(deadline string) string {
 	return b.String()
 }
 
-// Each percentile has its latency, with a line for each policy. Each tenth of the calls that remain
-// has the same width.
+// plot draws the latency for each percentile, with a line per policy. On the x axis, every further
+// nine takes up the same width.
 func (t tails) plot(deadline string) string {
 	const lowest, highest = 30, 1000
 	most := slices.Max(t.percentiles)
@@ -142,7 +141,8 @@ func (t tails) plot(deadline string) string {
 	return b.String()
 }
 
-// A policy alone has the colour of the one like it through us, and dashes.
+// tailStyle returns the color for a policy. A policy on its own has the color of the same policy
+// through us, but with dashes.
 func tailStyle(policy string) (class int, dashes string) {
 	if strings.HasSuffix(policy, " alone") {
 		dashes = ` stroke-dasharray="6 4"`
@@ -176,19 +176,19 @@ const tailText = `# One slow backend
 
 <!-- Written by: go run ./test/bench/fleet, from what make tail recorded -->
 
-How long do calls take with each [endpoint policy](../howto/endpoint-policy.md) if one backend of ten is slow, and nobody
-has said so?
+How long do calls take with each [endpoint policy](../howto/endpoint-policy.md) if one of ten backends is slow and
+nobody has told the clients?
 
-There are two priorities of ten backends with four workers each. In each priority, nine backends take 40 to 60 ms for a
-call, and one takes 500 ms. Ten clients make 444 calls a second, at random times: 60 %% of what a priority can do. All
-weights are equal. For gRFC A58, the backends report with each answer how many of their workers were busy and how many
-calls they answered in a second, as means that fade within five seconds.
+We have two priorities of ten backends with four workers each. In each priority, nine backends take 40 to 60 ms for a
+call, and one takes 500 ms. Ten clients make 444 calls a second, at random times, which is 60 %% of what a priority can
+handle. All weights are equal. For gRFC A58, the backends tell the clients with each answer how many of their workers
+were busy and how many calls they answered in a second. Both are averages that decay within five seconds.
 
-Three of the clients are ours, with ` + "`Recommended()`" + ` and an ` + "`EndpointPolicy`" + `, so ejection and shares are on. The two
-others are gRPC's policies alone, with the ten backends of the first priority. Everything runs in virtual time, for at
-least %s calls after the first 30 s, with three seeds. The tables have the median of the seeds in milliseconds, and
-the range where it is wide. A call that fails counts with its whole deadline. "Slow one" has the calls that the slow
-backend of the first priority answers.
+Three of the clients are ours. They use ` + "`Recommended()`" + ` and an ` + "`EndpointPolicy`" + `, so they have ejection and shares. The
+other two are gRPC's policies alone, with the ten backends of the first priority. Everything runs in virtual time, for
+at least %s calls after the first 30 s, with three seeds. In the tables, you see the median of the seeds in
+milliseconds, with the range if it's wide. If a call fails, we count its whole deadline. "Slow one" is the part of the
+calls that the first priority's slow backend answers.
 
 ## A deadline of 1 s
 
@@ -197,27 +197,29 @@ backend of the first priority answers.
 
 In the plot, "weights" is our default, and "load reports" is A58.
 
-- **Ejection does most of it.** Answers after 500 ms are late for a deadline of 1 s, so each client soon ejects the slow
-  backend. Without that, round_robin sends it a tenth of the calls, and nearly all of them fail. least_request sees only
-  a client's own calls, of which there are two or three at a time: that is not enough to avoid a full queue.
-- **The rest is the return.** A client tries an ejected backend again when the ejection ends, and some of these calls
-  fail. With equal weights, more of them go there at once, so our default has the most failures of the three. A58 has
-  the fewest, because its weights still know the backend.
-- **A58 is the best of all here**, but only because each backend reports its load.
-- The second priority is hardly used: one endpoint's fault is not the priority's.
+- **Ejection does most of it.** With a deadline of 1 s, an answer after 500 ms is late, so each client soon ejects the
+  slow backend. gRPC's round_robin doesn't eject anything. It sends the backend a tenth of the calls, and nearly all of
+  them fail. least_request only sees a client's own calls, two or three at a time, which isn't enough to avoid a full
+  queue.
+- **The rest happens on the return.** When the ejection ends, a client tries the backend again, and some of these calls
+  fail. With equal weights, our default sends more of them there at once, so it has the most failures of the three. A58
+  has the fewest, because its weights still know the backend.
+- **A58 does best here**, but only because each backend reports its load.
+- The second priority hardly gets any calls, since one bad endpoint doesn't make the whole priority bad.
 
 ## A deadline of 3 s
 
 %s
-An answer after 500 ms is now in time, so nothing is ejected until the slow backend's queue is long.
+Now an answer after 500 ms is in time, so nothing is ejected until the slow backend's queue is long.
 
 - **Our default has the best p99 and the most failures of the three.** It fills that queue, ejects the backend when
   calls expire, and does the same again after each return. It even loses more calls than gRPC's least_request alone,
-  which has no ejection.
-- **least_request and A58 lose nearly nothing.** They let the slow backend answer about one call in a hundred, which is
-  why the p99 of A58 is that backend's 500 ms.
+  which doesn't eject anything.
+- **least_request and A58 lose hardly any calls.** They let the slow backend answer about one call in a hundred, which
+  is why A58's p99 is that backend's 500 ms.
 
-So if your backends report their load, take A58. If they do not, and your deadlines are long compared with the time of a
-call, take least_request. It depends on the number of clients, because each sees only its own calls: in single runs of
-30,000 calls with a deadline of 1 s, gRPC's least_request alone lost 0.04 %% with one client and 6 %% with fifty.
+So if your backends report their load, use A58. If they don't, and your deadlines are long compared with the time of a
+call, use least_request. How well that works depends on the number of clients, because each only sees its own calls. In
+single runs of 30,000 calls with a deadline of 1 s, gRPC's least_request alone lost 0.04 %% with one client and 6 %%
+with fifty.
 `

@@ -13,15 +13,15 @@ var recorded string
 
 type recording struct {
 	clients, backends, callMillis int
-	cost, connection              cost // the cost of a client, and of a connection to a backend
+	cost, connection              cost // per client, and per connection to a backend
 	seconds                       [][]int
 }
 
 type cost struct{ bytes, goroutines int }
 
-// The columns with the calls to the backends of a priority. A row of recording.seconds has the
-// calls to each backend, beginning with the backends of p0; the connection attempts to each
-// backend, in the same order; the connection attempts to the management server; and the failed
+// calls returns the columns with the calls to a priority's backends. A row of recording.seconds
+// starts with the calls to each backend, those of p0 first. Then come the connection attempts to
+// each backend in the same order, the connection attempts to the management server, and the failed
 // calls.
 func (r recording) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
@@ -35,7 +35,6 @@ func (r recording) connections(priority int) (from, to int) {
 func (r recording) control() int { return 4 * r.backends }
 func (r recording) failed() int  { return 4*r.backends + 1 }
 
-// What happens in the recording, and at which second.
 var phases = []struct {
 	from int
 	name string
@@ -83,7 +82,7 @@ func (r recording) column(c, from, to int) []int {
 	return all
 }
 
-// For each second from from to to-1, this is the maximum of the columns first to end-1.
+// busiest returns the maximum of the columns first to end-1, for each second from from to to-1.
 func (r recording) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -92,7 +91,7 @@ func (r recording) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// In the last 30 seconds, the fleet has settled.
+// steady returns the median of the last 30 seconds, by which time the fleet has settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)
@@ -126,14 +125,15 @@ const tiersText = `# A fleet that loses a priority
 
 <!-- Written by: go run ./test/bench/fleet, from what make fleet-tiers recorded -->
 
-%s simulated clients, each with a stream to the same management server, start at the same moment. There are two
-priorities, p0 and p1, with %d backends of equal weight each. Each client makes a wait-for-ready call every %.0f s. The
-backends of p0 restart one after the other, 20 s apart. Later, p0 and then the management server are lost and come back.
+We started %s simulated clients at the same moment, each with a stream to the same management server. There are two
+priorities, p0 and p1, with %d backends of equal weight each. Each client makes a wait-for-ready call every %.0f s. We
+restart the backends of p0 one after the other, 20 s apart. Later, we take down p0 and then the management server, and
+bring them back.
 
 ## Peaks
 
-Each cell gives the calls or connections per second at the busiest backend, including refused connections: the peak,
-then the median once the fleet has settled.
+These are the calls or connections per second at the busiest backend, including connections that it refused. The first
+number is the peak, and the second is the median once the fleet has settled.
 
 | | calls, p0 | calls, p1 | connections, p0 | connections, p1 | control plane | calls lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -144,22 +144,22 @@ const tiersEnd = `
 
 ![Connections requested per second at each backend and at the management server](connections.svg)
 
-- **At the start**, every client connects to all backends of p0, and then calls the one that connected first. Clients
-  that start together stay in step, so in some seconds the busiest backend gets more than its fair share of %d calls.
-- **When a backend restarts**, all clients reconnect to it at once and are refused, twice within about a second. After
-  that, gRPC's backoff spreads them. Meanwhile, calls go to the other backends.
-- **When p0 is lost**, all clients connect to p1 in the same second. With
-  [warmStandby](../options.md#warmstandby), they are connected in advance.
-- **When p0 comes back**, backoff spreads the clients' return over half a minute. The longer p0 was lost, the longer the
-  return takes, up to two minutes.
-- **Without a control plane**, calls are not affected. Clients first reconnect in the same second, and later at
-  different times.
+- **At the start**, every client connects to all backends of p0 and calls the one that connected first. Since they all
+  started together, they stay in step, so in some seconds the busiest backend gets more than its fair share of %d calls.
+- **When a backend restarts**, all clients reconnect at once and are refused, twice within about a second. After that,
+  gRPC's backoff spreads them out. In the meantime, calls go to the other backends.
+- **When p0 goes down**, all clients connect to p1 in the same second. With [warmStandby](../options.md#warmstandby),
+  they're connected in advance.
+- **When p0 comes back**, backoff spreads the clients' return over half a minute. If p0 was down for longer, it takes
+  longer, but no more than two minutes.
+- **Without a control plane**, calls aren't affected. Clients first reconnect in the same second, and later at different
+  times.
 
 ## How many clients fit
 
 A simulated client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections to
-backends. Each connection costs %d KB and %d goroutines, and the rest %d KB and %d goroutines. %s clients take %d
-MB, and about %s fit into 10 GB. Go's garbage collector lets the process grow to twice that size.
+backends. Each connection costs %d KB and %d goroutines, and the rest is %d KB and %d goroutines. %s clients take %d MB,
+and you can fit about %s into 10 GB. Note that Go's garbage collector lets the process grow to twice that size.
 `
 
 func tiers(r recording) map[string]string {

@@ -13,8 +13,7 @@ type series struct {
 	values []int
 }
 
-// A scale maps the values from 0 to most to positions from 0 to 1. grid has the values of the grid
-// lines.
+// A scale maps values from 0 to most to positions from 0 to 1. grid returns where to draw lines.
 type scale struct {
 	position func(n, most int) float64
 	grid     func(most int) []int
@@ -34,7 +33,8 @@ var linear = scale{
 	},
 }
 
-// For plots with both small and large values. 0 has no logarithm; we draw it a little below 1.
+// logarithmic is for plots with both small and large values. There's no logarithm of 0, so we draw
+// that a little below 1.
 var logarithmic = scale{
 	position: func(n, most int) float64 {
 		const zero = 0.08
@@ -90,7 +90,6 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// We leave out points with the same value as both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

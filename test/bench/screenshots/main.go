@@ -1,6 +1,6 @@
-// Command screenshots takes the screenshots in docs. They show the page of the demo, the debug page
-// while backends of the demo are killed, and the debug page of a channel with 10,000 endpoints. The
-// command needs Chromium.
+// Command screenshots takes the screenshots in docs: the page of the demo, the debug page while
+// backends of the demo are killed, and the debug page of a channel with 10,000 endpoints. It needs
+// Chromium.
 //
 //	go run ./test/bench/screenshots    # from the root of the repository
 package main
@@ -77,7 +77,6 @@ type camera struct {
 const enoughCalls = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// We wait until the JavaScript condition is true.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -103,7 +102,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// Only the 256 most frequent colors stay, which makes the file four times smaller.
+// write only keeps the 256 most frequent colors, which makes the file four times smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package differential compares understudy_priority, understudy_weighted_target and
-// understudy_outlier_detection with the grpc-go policies that they replace. The tests use the
-// public balancer API, and child policies that report states on demand. The tests allow only the
-// differences that docs/differences.md lists.
+// understudy_outlier_detection with the grpc-go policies they replace. It only uses the public
+// balancer API, with child policies that report any state we ask for. Differences are only allowed
+// if they're listed in docs/differences.md.
 package differential

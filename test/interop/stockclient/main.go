@@ -1,8 +1,8 @@
-// Command stockclient is a gRPC-Go client for the interop tests. It uses gRPC-Go's own xds:
-// targets, and no code of this project. Its argument is the target. Each line on stdin is a
-// number of calls to make, one after another. After these calls, stockclient prints a line of
-// JSON with the number of successful calls by backend, and the error of a failed call. The
-// environment variable GRPC_XDS_BOOTSTRAP_CONFIG contains the bootstrap configuration.
+// Command stockclient is a gRPC-Go client for the interop tests. It uses gRPC-Go's own xds: targets
+// and none of this project's code. The target is its argument. Each line on stdin is a number of
+// calls to make, one after another. When they're done, stockclient prints a line of JSON with the
+// number of successful calls by backend and, if a call failed, its error. The bootstrap
+// configuration is in the environment variable GRPC_XDS_BOOTSTRAP_CONFIG.
 package main
 
 import (

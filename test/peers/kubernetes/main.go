@@ -1,9 +1,8 @@
 // Command kubernetes reproduces failures that users of other Kubernetes resolvers have reported.
-// Understudy and kuberesolver run in parallel, watch the same API server on loopback, and receive
-// the same events. After each event, the command prints which pods handle the calls of each
-// channel.
+// Understudy and kuberesolver run side by side, watching the same API server on loopback and
+// getting the same events. After each event, it prints which pods handle the calls of each channel.
 //
-// The command needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
+// It needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
 package main
 
 import (
@@ -24,7 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// We wait so long between an event and the measured calls. A step may have an extra wait.
+// settleTime is how long we wait between an event and the calls that we measure. A step can add to
+// that.
 const settleTime = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
@@ -58,7 +58,7 @@ func version() string {
 	return "of an unknown version"
 }
 
-// Both channels are new, ours and kuberesolver's. Each step gets a row of the table.
+// runScenario uses new channels, ours and kuberesolver's. Each step gets a row of the table.
 func runScenario(s scenario, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {

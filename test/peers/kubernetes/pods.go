@@ -17,7 +17,7 @@ import (
 
 var podNames = []string{"a", "b", "c", "d"}
 
-// Like the pods of a Deployment, these servers have different addresses but the same port.
+// pods are servers with different addresses but the same port, like the pods of a Deployment.
 type pods struct {
 	port    int
 	servers []*grpc.Server
@@ -64,10 +64,11 @@ func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// So many calls show which pods a channel uses.
+// callsPerStep is enough to see which pods a channel uses.
 const callsPerStep = 200
 
-// If calls failed, their number comes after the names of the pods.
+// answeringPods returns the names of the pods that answered, followed by the number of failed calls
+// if there were any.
 func answeringPods(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsPerStep {
@@ -96,7 +97,6 @@ func answeringPods(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// We make a call on each channel every 10 ms, and ignore the results.
 func traffic(duration time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// A fake API server with the EndpointSlices of one Service. It supports two forms of watch
-// requests: the parameter "watch", and the deprecated path that kuberesolver uses.
+// apiServer is a fake API server with the EndpointSlices of one Service. Clients can ask for a
+// watch in two ways: with the parameter "watch", or through the deprecated path that kuberesolver
+// uses.
 type apiServer struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	slices  map[string]string
-	log     []string // all events in JSON; event i has version i+1
+	log     []string // all events as JSON; event i has version i+1
 	watches int
 	down    bool
 }
@@ -41,7 +42,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// After 30 s, this is an error.
+// awaitWatches returns an error after 30 s.
 func (s *apiServer) awaitWatches(n int) error {
 	expired := false
 	timer := time.AfterFunc(30*time.Second, func() {
@@ -86,7 +87,8 @@ func (s *apiServer) add(kind, object string) {
 	s.changed.Broadcast()
 }
 
-// A watch without a version gets all slices first, and then, as any other, each new event.
+// serve sends new events to every watch. If a watch doesn't give a version, it gets all slices
+// first.
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
 	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {

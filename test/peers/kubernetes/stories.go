@@ -20,7 +20,7 @@ type scenario struct {
 	steps  []step
 }
 
-// After the change, the pods with these names are ready.
+// step is a change, after which the pods named in ready are ready.
 type step struct {
 	description, ready string
 	change             func(*cluster)
@@ -32,7 +32,7 @@ func twoSlices(c *cluster) {
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
 }
 
-// These issues are kuberesolver 66, go-zero 5659 and OpenTelemetry contrib 50436.
+// scenarios are from kuberesolver 66, go-zero 5659 and OpenTelemetry contrib 50436.
 var scenarios = []scenario{
 	{twoSlices, []step{
 		{"two slices of two pods", "a b c d", nil, 0},

@@ -1,5 +1,6 @@
 // Command count prints the number of lines of Go code in each package directory of all modules,
-// without comments and tests. It counts benchmarks and test support (internal/testing) separately.
+// without comments and tests. Benchmarks and test support (internal/testing) are counted
+// separately.
 //
 //	go run ./count [DIRECTORY...]     from the directory tools; counts only the given directories
 package main

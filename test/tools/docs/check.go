@@ -34,7 +34,6 @@ func checkGo(b block) error {
 	return nil
 }
 
-// A program that the page only shows gets a module of its own.
 func (f *follower) compileProgram(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err
@@ -51,7 +50,7 @@ func (f *follower) compileModule(ctx context.Context, dir string) error {
 	return nil
 }
 
-// If the page creates no module for the Go files that it writes, we do.
+// compile creates a module for Go files that the page writes if the page itself doesn't.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -79,8 +78,8 @@ func (f *follower) compileDirectory(ctx context.Context, dir string) error {
 	return err
 }
 
-// A block of YAML may be a file of endpoints that no command of the page reads. Then understudy
-// explain must accept it.
+// checkYAML checks a block of YAML that may be a file of endpoints. If no command on the page reads
+// it, understudy explain must accept it.
 func (f *follower) checkYAML(ctx context.Context, b block) error {
 	endpoints := false
 	for decoder := yaml.NewDecoder(strings.NewReader(b.content)); ; {

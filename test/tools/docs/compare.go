@@ -6,7 +6,8 @@ import (
 
 const ellipsis = "…"
 
-// In want, a line … matches any number of lines, and … within a line matches any text.
+// matches compares outputs. In want, a line … matches any number of lines, and … within a line
+// matches any text.
 func matches(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -30,10 +31,9 @@ func matchesLine(want, got string) bool {
 	return ok && strings.HasSuffix(got, rest)
 }
 
-// The result has the lines of the expected output (-) and of the real output (+), and matching
-// lines once.
+// diff marks expected lines with - and real ones with +. Lines that match are listed once.
 func diff(want, got []string) string {
-	// common[i][j] is the number of lines that want[i:] and got[j:] have in common.
+	// common[i][j] is how many lines want[i:] and got[j:] have in common.
 	common := make([][]int, len(want)+1)
 	for i := range common {
 		common[i] = make([]int, len(got)+1)

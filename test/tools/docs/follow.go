@@ -69,8 +69,8 @@ func (f *follower) run(ctx context.Context) error {
 
 var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
 
-// Another program may use a port of the page for so long before the page fails. The system also
-// uses these ports for outgoing connections, and reserves such a port for a minute after the
+// portWait is how long we wait for another program to release a port of the page. The system may
+// also use these ports for outgoing connections, and then blocks them for a minute after the
 // connection has ended.
 const portWait = 90 * time.Second
 

@@ -1,6 +1,6 @@
-// Command docs tests the pages of the documentation: it writes their files and runs their commands
-// in a scratch directory, and compares the output with the page. CONTRIBUTING.md describes how
-// pages mark their code blocks.
+// Command docs tests the pages of the documentation. It writes their files and runs their commands
+// in a scratch directory, and compares the output with what the page says. CONTRIBUTING.md
+// describes how pages mark their code blocks.
 //
 //	go run ./docs [-slow] [PAGE...]     from the directory tools; without PAGE, it tests all pages
 package main
@@ -36,7 +36,6 @@ func main() {
 	}
 }
 
-// Without names, we follow all pages.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
 	results, skipped, err := selectPages(repository, names, slow)

@@ -21,7 +21,7 @@ type block struct {
 	language string
 	content  string
 	file     string
-	fragment bool // Go statements or declarations instead of a file
+	fragment bool // Go statements or declarations rather than a file
 	norun    bool
 	reason   string
 	want     *block
@@ -108,7 +108,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// We refuse a block that we would otherwise ignore silently.
+// check returns an error for any block that we would otherwise silently ignore.
 func (b *block) check() error {
 	switch {
 	case b.language == "":
@@ -123,7 +123,6 @@ func (b *block) check() error {
 	return nil
 }
 
-// A text block after a block of commands is their expected output.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A bash process runs the commands of a page with this script. It reads the number of a block, runs
-// the block, and then writes an empty line to file descriptor 4. Background commands continue to
-// write to the output file of their block.
+// driverScript is run by a bash process, which runs the commands of a page. It reads the number of
+// a block, runs the block, and writes an empty line to file descriptor 4 when it's done. Commands
+// in the background keep writing to the output file of their block.
 const driverScript = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"
@@ -34,7 +34,7 @@ type session struct {
 	numbers *os.File
 	done    chan bool
 	exited  chan struct{}
-	err     error // valid after exited is closed
+	err     error // only valid after exited is closed
 }
 
 func start(dir, blocks string, env []string) (*session, error) {
@@ -54,7 +54,7 @@ func start(dir, blocks string, env []string) (*session, error) {
 	s := &session{blocks: blocks, numbers: numbers, done: make(chan bool, 1), exited: make(chan struct{})}
 	s.command = exec.Command("bash", "-c", driverScript, "bash", blocks)
 	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersRead
-	s.command.ExtraFiles = []*os.File{nil, linesWrite} // file descriptor 4
+	s.command.ExtraFiles = []*os.File{nil, linesWrite} // this becomes file descriptor 4
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.command.Start(); err != nil {
 		return nil, errors.Join(err, numbers.Close(), lines.Close())
@@ -102,7 +102,7 @@ func (s *session) close() {
 	_ = s.numbers.Close()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for range 40 { // a process stays visible after its end until its parent has waited for it
+	for range 40 { // a dead process stays visible until its parent has waited for it
 		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
 			return
 		}

@@ -17,16 +17,17 @@ import (
 
 const version = "v0.1.0"
 
-// The pages' commands find the modules as released, and understudy on the PATH.
+// environment is set up so that the pages' commands find the modules as released, and understudy on
+// the PATH.
 type environment struct {
-	dir string // the pages write only below it
+	dir string
 	env []string
 }
 
-// We write the modules of the repository to dir as version v0.1.0, and install the command from
-// them. This v0.1.0 must not get into the machine's module cache, so the pages have one of their
-// own, which shares all other modules with it. Without -trimpath, the build cache would depend on
-// the directory of the module cache.
+// newEnvironment writes the modules of the repository to dir as version v0.1.0, and installs the
+// command from them. That version must never end up in the machine's module cache, so pages have
+// their own, which shares all other modules with it. Without -trimpath, the build cache would
+// depend on where the module cache is.
 func newEnvironment(ctx context.Context, repository, dir string) (*environment, error) {
 	goEnv, err := goEnv(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func newEnvironment(ctx context.Context, repository, dir string) (*environment, 
 	goEnv["GOMODCACHE"] = modules
 	goEnv["GOPROXY"] = "file://" + filepath.ToSlash(proxy) + "," + goEnv["GOPROXY"]
 	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
-	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // -modcacherw allows the removal of the module cache
+	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // without -modcacherw, we couldn't remove the module cache
 	goEnv["GOBIN"] = bin
 	goEnv["GOENV"] = "off" // ignores the user's settings
 	w := &environment{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
@@ -70,7 +71,8 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// Symbolic links in private make everything in shared available, except our own modules.
+// shareModules uses symbolic links in private to make everything in shared available, except our
+// own modules.
 func shareModules(shared, private string) error {
 	ownPath := strings.Split(modproxy.Root, "/")[:2]
 	for _, part := range []string{"", "cache/download"} {
@@ -97,7 +99,7 @@ func shareModules(shared, private string) error {
 }
 
 func (w *environment) run(ctx context.Context, dir string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // env searches the PATH of command.Env
+	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // env looks in the PATH of command.Env
 	command.Dir = dir
 	command.Env = append(w.env, "HOME="+w.dir, "TMPDIR="+w.dir)
 	var output bytes.Buffer

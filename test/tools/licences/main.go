@@ -1,6 +1,6 @@
 // Command licences lists the licences of the modules that the library and the command link. It
 // writes a table to docs/reference/licences.md, and the texts that must accompany a binary to
-// THIRD_PARTY_LICENSES. It fails if a licence is not in the list allowed.
+// THIRD_PARTY_LICENSES. If a licence isn't in allowed, it fails.
 //
 //	go run ./licences [--check]     from the directory tools; --check only compares the files
 package main
@@ -28,14 +28,15 @@ const (
 	golang  = "the Go standard library"
 )
 
-// A dependency may have these. Each permits use under the terms of Apache-2.0.
+// allowed lists the licences that our dependencies may have. Each permits use under the terms of
+// Apache-2.0.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 var platforms = []string{"darwin", "linux", "windows"}
 
 type moduleLicences struct {
 	texts            map[string]string
-	library, command bool // the library, or the command, links the module
+	library, command bool
 }
 
 func main() {
@@ -149,7 +150,7 @@ func collect(modules map[string]*moduleLicences, repository, platform string, pa
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// The licence may also be in a parent directory, up to the root of the module.
+// read also looks in parent directories, up to the module's root.
 func (l *moduleLicences) read(module, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)

@@ -22,9 +22,9 @@ import (
 // Root is the path of the root module.
 const Root = "github.com/understudy-lb/understudy"
 
-// Write writes the public modules of the repository to a directory, which GOPROXY=file://DIRECTORY
-// can then use. As in a release, the files of nested modules are omitted, and the go.mod files
-// require the root module at the same version.
+// Write writes the public modules of the repository to a directory that works with
+// GOPROXY=file://DIRECTORY. As in a release, files of nested modules are left out, and the go.mod
+// files require the root module at the same version.
 func Write(repository, version, directory string) error {
 	for _, dir := range []string{"", "cmd/understudy"} {
 		if err := release(repository, dir, version, directory); err != nil {
@@ -84,7 +84,7 @@ func releasedGoMod(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// These are the files that git tracks or would add. goMod replaces the content of go.mod.
+// filesIn returns the files that git tracks or would add. goMod is the new content of go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -106,7 +106,7 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 
 type file struct {
 	dir, path string
-	content   []byte // if nil, the content is on disk
+	content   []byte // nil if it's on disk
 }
 
 func (f file) Path() string { return f.path }
@@ -126,7 +126,6 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// We replace the content, so the size differs.
 type resizedInfo struct {
 	fs.FileInfo
 	size int64

@@ -1,12 +1,12 @@
-// Command mutants does mutation testing: it changes one small place of the code at a time, and runs
-// the tests that should then fail. If no test fails, the mutant has survived.
+// Command mutants does mutation testing. It changes one small place of the code at a time, and runs
+// the tests that should then fail. If none does, the mutant has survived.
 //
 //	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] PACKAGE...     from the directory tools
 //
-// A PACKAGE is a directory of the root module. We draw its mutants at random from all places that
-// can be changed, and run the tests of the package first. If the mutant survives these, the tests
-// of the packages in furtherTests run. The changed files replace the originals through go test's
-// -overlay flag, so no source file is modified. A mutant that does not compile does not count.
+// A PACKAGE is a directory of the root module. Its mutants are drawn at random from everything that
+// could be changed. We run the tests of the package first, and if the mutant survives those, the
+// tests of the packages in furtherTests. No source file is modified, since go test's -overlay flag
+// lets us replace files. Mutants that don't compile don't count.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// The tests of these packages also run for the mutants of a package. The fastest come first.
+// furtherTests lists tests of other packages that run for a package's mutants too, fastest first.
 var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./policy/priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./policy/weightedtarget", "./internal/channel/topology"},
@@ -76,7 +76,8 @@ func main() {
 	}
 }
 
-// These mutants behave like the original. Each line has a name, " # " and the reason.
+// equivalent reads the list of mutants that behave like the original. Each line has a name, " # "
+// and the reason.
 func equivalent(file string) (map[string]bool, error) {
 	text, err := os.ReadFile(file)
 	known := map[string]bool{}
@@ -97,7 +98,6 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// We print the mutants that survived or whose tests did not end.
 func testPackage(dir string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
 	all, err := mutantsOf(filepath.Join("../..", dir))
 	if err != nil {

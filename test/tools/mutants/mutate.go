@@ -23,8 +23,8 @@ type mutant struct {
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
-// String returns the name of the mutant: the file, the function and the text of the changed line.
-// It has no line number, so that it stays the same when other lines change.
+// String returns the mutant's name: the file, the function and the text of the changed line. We
+// leave out the line number, so that the name stays the same when other lines change.
 func (m *mutant) String() string {
 	function := "package"
 	if m.function != nil {
@@ -97,7 +97,7 @@ func (w *walker) visit(node ast.Node) bool {
 		}
 	case *ast.IfStmt:
 		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
-	case *ast.ExprStmt: // a call whose result is not used
+	case *ast.ExprStmt: // a call whose result isn't used
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
 	case *ast.IncDecStmt, *ast.BranchStmt:
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")

@@ -52,7 +52,7 @@ var groups = []group{
 	}, base: true},
 }
 
-// No package of the product imports these, so they are not in the picture.
+// ungrouped packages aren't imported by anything in the product, so they're not in the picture.
 var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/channel", "internal/e2e", "internal/testing/...", "examples/...", "docs/..."}
 
 func main() {
@@ -192,8 +192,8 @@ func arrows(imports map[string][]string) (map[int][]int, error) {
 	return reduceArrows(edges), nil
 }
 
-// We remove each arrow that a path of other arrows implies. The imports have no cycles, so this
-// ends.
+// reduceArrows removes arrows that are implied by a path of others. There are no import cycles, so
+// this ends.
 func reduceArrows(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {

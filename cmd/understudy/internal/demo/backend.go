@@ -21,32 +21,30 @@ import (
 
 type mode int32
 
-// The modes of a backend.
 const (
 	killed mode = iota // refuses connections
 	serving
-	full    // answers 100 calls a second, with the others of its priority
+	full    // answers 100 calls a second, shared with the rest of its priority
 	failing // answers calls with errors, but health checks with SERVING
-	hung    // accepts connections, but neither reads nor writes, like a stopped process
+	hung    // accepts connections but neither reads nor writes, like a stopped process
 )
 
 func (m mode) String() string { return [...]string{"killed", "serving", "full", "errors", "hung"}[m] }
 
-// A backend keeps its address when it is killed and restored.
 type backend struct {
 	locality                         string // region/zone
 	priority, localityWeight, weight int
 	address                          string
 	mode                             atomic.Int32
-	server                           *grpc.Server // nil while it is killed
-	gate                             sync.RWMutex // locked while it hangs
-	limit                            *time.Ticker // of the priority, has a tick for each call while it is full
+	server                           *grpc.Server // nil while killed
+	gate                             sync.RWMutex // locked while hanging
+	limit                            *time.Ticker // shared by the priority; when full, a call has to wait for a tick
 }
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
 
 func (b *backend) set(m mode) error {
-	// A killed backend ends its connections without a GOAWAY, like a process that dies.
+	// When a backend is killed, its connections end without a GOAWAY, as if the process had died.
 	if m != killed && b.server == nil {
 		if err := b.start(); err != nil {
 			return err
@@ -73,7 +71,7 @@ func (b *backend) start() error {
 	if b.address == "" {
 		b.address = inner.Addr().String()
 	}
-	// Stop waits for handshakes, which have a second.
+	// Stop waits for handshakes, so don't give them more than a second.
 	b.server = grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.ConnectionTimeout(time.Second))
 	b.server.RegisterService(&service, b)
 	healthgrpc.RegisterHealthServer(b.server, health.NewServer())
@@ -81,7 +79,7 @@ func (b *backend) start() error {
 	return nil
 }
 
-// listener accepts connections that transfer nothing while the gate is locked.
+// While the gate is locked, connections are accepted but don't transfer anything.
 type listener struct {
 	net.Listener
 	gate *sync.RWMutex

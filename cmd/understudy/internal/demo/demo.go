@@ -1,5 +1,5 @@
-// Package demo demonstrates a channel: backends die and come back, weights change, a priority is
-// full, and calls continue. Everything runs in this process, on loopback.
+// Package demo demonstrates a channel. Backends die and come back, weights change, a priority is
+// full, and calls continue all the while. Everything runs in this process, on loopback.
 package demo
 
 import (
@@ -23,25 +23,22 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
-// ErrUnexpectedResult is returned by Run if a phase did not go as expected.
 var ErrUnexpectedResult = errors.New("a phase did not go as expected")
 
-// The values of Options.Source.
 const (
 	SourceFile = "file"
 	SourceEDS  = "eds" // a management server that serves the file
 )
 
-// Options configure the demo.
 type Options struct {
 	// Source is SourceFile or SourceEDS.
 	Source string
 	JSON   bool
-	// Out receives the report, and Progress what is not part of it.
+	// Out gets the report, Progress everything else.
 	Out, Progress io.Writer
 }
 
-// cluster holds the backends, in three localities and two priorities, and their endpoints file.
+// The demo has three localities in two priorities.
 type cluster struct {
 	file     string
 	backends []*backend
@@ -63,7 +60,7 @@ func (b *backend) names() []string {
 }
 
 func (c *cluster) set(name string, m mode) error {
-	// name is that of a priority, a locality or a backend, or "" for all.
+	// name can be that of a priority, a locality or a backend, or "" for all of them.
 	var problems error
 	for _, b := range c.backends {
 		if name == "" || slices.Contains(b.names(), name) {
@@ -96,8 +93,8 @@ func (c *cluster) yaml() string {
 	return out.String()
 }
 
-// Run runs the phases, which takes about half a minute. It returns ErrUnexpectedResult if a phase
-// has problems.
+// Run runs the phases, which takes about half a minute. It returns ErrUnexpectedResult if there
+// were problems in any of them.
 func Run(ctx context.Context, opts Options) error {
 	return withCalls(ctx, opts, nil, func(c *cluster, calls *traffic) error {
 		report := Report{OK: true}
@@ -124,14 +121,14 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cluster, *traffic) error) error {
-	// With a log, we do not keep the results of the calls.
+	// If there's a log, we don't keep the results of calls.
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a leftover temporary directory is harmless
 	c := newCluster(filepath.Join(dir, "endpoints.yaml"))
-	defer c.set("", killed) //nolint:errcheck // killing has no errors
+	defer c.set("", killed) //nolint:errcheck // killing can't fail
 	if err := errors.Join(c.set("", serving), c.write()); err != nil {
 		return err
 	}
@@ -148,22 +145,22 @@ func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cl
 	if err != nil {
 		return err
 	}
-	defer cc.Close() //nolint:errcheck // no result depends on it
+	defer cc.Close() //nolint:errcheck // nothing depends on it
 	calls, end := startTraffic(cc, log == nil)
 	defer end()
 	return run(c, calls)
 }
 
 func dial(target string, log *slog.Logger) (*grpc.ClientConn, error) {
-	// We reconnect to a restored backend within a second, and let calls return sooner than is right
-	// for servers with cold caches.
+	// Reconnect to a restored backend within a second. We also let calls return sooner than would
+	// be wise for servers with cold caches.
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
 	options.Ramp = time.Second
 	options.Keepalive.Timeout = 2 * time.Second
 	options.Logger = log
 	return understudy.NewClient(target, options,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // all connections are on loopback
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // it's all on loopback
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,

@@ -24,7 +24,7 @@ import (
 func Hold(ctx context.Context, opts Options) error {
 	return withCalls(ctx, opts, slog.New(slog.NewTextHandler(opts.Progress, nil)), func(c *cluster, _ *traffic) error {
 		p := &page{cluster: c}
-		defer p.mu.Lock() // until the program ends: actions would restore backends
+		defer p.mu.Lock() // stays locked, since any further action might restore a backend
 		return p.serve(ctx, opts)
 	})
 }
@@ -36,12 +36,12 @@ var controls = template.Must(template.ParseFS(files, "controls.html"))
 
 var debugPage = debug.Handler()
 
-// page is the debug page with buttons. They are plain HTML, for use without JavaScript, with a
-// keyboard, or with a screen reader.
+// page is the debug page with buttons. They're plain HTML, so they work without JavaScript, with a
+// keyboard, and with a screen reader.
 type page struct {
 	mu      sync.Mutex
 	cluster *cluster
-	said    string // about the last action
+	said    string // feedback on the last action
 }
 
 type action struct {
@@ -88,15 +88,15 @@ func (p *page) act(form url.Values) (name string, err error) {
 }
 
 func (p *page) handler() http.Handler {
-	// The guard rejects requests that do not come from a page of this machine. Otherwise, a page of
-	// another site could send forms through a name that resolves to loopback.
+	// Only accept requests from pages on this machine. Otherwise, another site's page could send
+	// forms to us through a name that resolves to loopback.
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", debugPage)
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.Handle("GET /controls.css", http.FileServerFS(files))
 	mux.HandleFunc("POST /do", func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
-		_ = r.ParseForm() // of which an invalid form has nothing
+		_ = r.ParseForm() // an invalid form is empty
 		if name, err := p.act(r.PostForm); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		} else {
@@ -134,8 +134,8 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	debugPage.ServeHTTP(&withControls{w, form.String()}, r)
 }
 
-// withControls puts the controls into the debug page. It has none itself: its viewers must not be
-// able to disturb the program.
+// withControls adds the controls to the debug page. They can't be part of the page itself, since
+// its viewers must not be able to interfere with the program.
 type withControls struct {
 	http.ResponseWriter
 	controls string
@@ -145,7 +145,7 @@ func (w *withControls) Write(body []byte) (int, error) {
 	header := w.Header()
 	header.Del("Content-Length")
 	header.Set("Content-Security-Policy", strings.Replace(header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
-	// A page that reloads by itself would take the focus from the buttons, which reload it.
+	// The buttons reload the page. If it also reloaded by itself, they'd lose the focus.
 	text := strings.NewReplacer(`<main id="main"`, w.controls+`<main id="main"`, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "").Replace(string(body))
 	_, err := w.ResponseWriter.Write([]byte(text))
 	return len(body), err

@@ -12,17 +12,18 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// A phase changes something, and ends as soon as the last calls show the effect.
+// A phase changes something, and ends once the last calls show the effect.
 type phase struct {
 	name   string
 	change func(*cluster) error
-	// least and most limit priority 0's share of the last calls.
+	// allowed range of priority 0's share of the last calls
 	least, most float64
-	// failsOver means that all calls move, and that the time until the first answer is measured.
+	// all calls move to priority 1, and we measure how long it takes to get the first answer
 	failsOver bool
-	// mayFail is the fraction of the last calls that may fail.
+	// fraction of the last calls
 	mayFail float64
-	// ejects means that weights are ignored: endpoints that returned errors are ejected for up to 40 s.
+	// endpoints that returned errors are ejected for up to 40 s, so we can't expect shares to match
+	// the weights
 	ejects bool
 }
 
@@ -30,13 +31,14 @@ var phases = []phase{
 	{name: "steady", change: func(*cluster) error { return nil }, least: 1, most: 1},
 	{name: "endpoint-killed", change: func(c *cluster) error { return c.backends[0].set(killed) }, least: 1, most: 1},
 	{name: "priority-lost", change: func(c *cluster) error { return c.set("p0", killed) }, failsOver: true},
-	// Most calls return within seconds. The rest would take a quarter of a minute.
+	// Most calls return within seconds, but it would take a quarter of a minute to wait for the
+	// rest.
 	{name: "priority-restored", change: func(c *cluster) error { return c.set("p0", serving) }, least: 0.6, most: 1},
 	{name: "weights-changed", change: changeWeights, least: 0.6, most: 1},
-	// Single calls go to priority 0, to find out whether it has recovered.
+	// A few calls still go to priority 0, to see if it has recovered.
 	{name: "errors", change: func(c *cluster) error { return c.set("p0", failing) }, mayFail: 0.02},
 	{name: "errors-over", change: func(c *cluster) error { return c.set("p0", serving) }, least: 0.45, most: 1, ejects: true},
-	// Priority 0 can answer 100 of the 300 calls a second from now on.
+	// From here on, priority 0 can answer 100 of the 300 calls a second.
 	{name: "full", change: func(c *cluster) error { return c.set("p0", full) }, least: 0.1, most: 0.4, ejects: true},
 }
 
@@ -46,9 +48,9 @@ func changeWeights(c *cluster) error {
 }
 
 const (
-	lastCalls  = 500 // show the effect of a phase
+	lastCalls  = 500 // the ones we look at to see the effect of a phase
 	phaseLimit = 20 * time.Second
-	tolerance  = 0.02 // of an endpoint's share
+	tolerance  = 0.02 // how far an endpoint's share may be off
 )
 
 func (p phase) run(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
@@ -133,7 +135,7 @@ func (c *cluster) find(address string) *backend {
 }
 
 func (c *cluster) weightShares() []float64 {
-	sums := map[string]int{} // of the weights of what serves in each priority and locality
+	sums := map[string]int{} // total weight of what's serving in each priority and locality
 	for _, b := range c.backends {
 		if b.answers() {
 			if names := b.names(); sums[b.locality] == 0 {
@@ -157,24 +159,24 @@ type Report struct {
 	Phases []PhaseResult `json:"phases"`
 }
 
-// PhaseResult is the result of one phase.
 type PhaseResult struct {
 	Name   string `json:"name"`
 	Calls  int    `json:"calls"`
 	Failed int    `json:"failed"`
 	// Priority is the highest priority that has answered, or -1.
 	Priority int `json:"priority"`
-	// FailoverMS is the number of milliseconds from the kill of a priority to the first answer of the
-	// next. It is nil in other phases.
+	// FailoverMS is how many milliseconds after a priority was killed the next one gave its first
+	// answer. It's nil in other phases.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
 	Problems   []string         `json:"problems,omitempty"`
 
-	shares [2]float64 // of the priorities in the last calls
+	shares [2]float64 // each priority's share of the last calls
 }
 
 // EndpointResult is the result of one endpoint in a phase. Shares are fractions of the last calls
-// that were answered. Expected is the endpoint's part of what its priority has answered.
+// that were answered. Expected only says how the endpoint's priority should have divided up its
+// calls, however many it got.
 type EndpointResult struct {
 	Address  string  `json:"address"`
 	Locality string  `json:"locality"`

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A priority that is full answers all pending calls within their deadline, even if all of them wait
-// for it.
+// Even if all pending calls wait for a priority that's full, it can answer them within their
+// deadline.
 const (
-	pause    = time.Second / 300 // between calls
-	pending  = 180               // at most
+	pause    = time.Second / 300 // time between two calls
+	pending  = 180               // maximum number of calls in flight
 	deadline = 2 * time.Second
 )
 

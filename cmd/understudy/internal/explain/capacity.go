@@ -10,10 +10,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// Without the user's numbers, we compare the weights of the endpoints.
+// Unless the user has given us numbers, we compare the weights of the endpoints.
 func (r *Result) warn(o Options, overflow bool) (err error) {
 	unit, capacity, endpoints := "%s of %s calls/s", make([]float64, r.numbers), make([]int, r.numbers)
-	each := make([]float64, r.numbers) // 0: the weight counts
+	each := make([]float64, r.numbers) // 0 means use the weight
 	if len(o.Capacity) > 0 {
 		if each, err = Capacities(o.Capacity, len(capacity)); err != nil {
 			return err
@@ -24,7 +24,7 @@ func (r *Result) warn(o Options, overflow bool) (err error) {
 	for _, e := range r.Endpoints {
 		switch n := each[e.Priority]; {
 		case e.StandsFor != "":
-			return nil // nobody knows how many endpoints there are
+			return nil // there's no telling how many endpoints there are
 		case e.Health == "":
 			capacity[e.Priority], endpoints[e.Priority] = capacity[e.Priority]+cmp.Or(n, float64(e.Weight)), endpoints[e.Priority]+1
 		}
@@ -33,7 +33,7 @@ func (r *Result) warn(o Options, overflow bool) (err error) {
 	return nil
 }
 
-// Capacities parses what one endpoint of each priority can answer.
+// Capacities parses how many calls a second one endpoint of each priority can answer.
 func Capacities(given map[string]string, priorities int) (all []float64, err error) {
 	for p := range priorities {
 		rate, ok := given[fmt.Sprintf("p%d", p)]

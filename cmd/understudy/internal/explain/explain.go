@@ -1,5 +1,6 @@
 // Package explain computes each endpoint's share of the calls for a file or target, and where calls
-// go when endpoints are down. It asks internal/rehearse, which composes the cores of the policies.
+// go when endpoints are down. It leaves the decisions to internal/rehearse, which is made of the
+// policies' own cores.
 package explain
 
 import (
@@ -15,11 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// ErrNoEndpoint is returned by Run, after it has printed the result, if no endpoint can receive
-// calls.
+// ErrNoEndpoint is returned by Run if no endpoint can receive calls. The result has already been
+// printed then.
 var ErrNoEndpoint = errors.New("no endpoint can take calls")
 
-// OutputError is returned by Run if it cannot write the result.
+// OutputError is returned by Run if it can't write the result.
 type OutputError struct{ Err error }
 
 func (e *OutputError) Error() string { return fmt.Sprintf("write the result: %v", e.Err) }
@@ -28,23 +29,24 @@ func (e *OutputError) Unwrap() error { return e.Err }
 
 type Options struct {
 	File string // or a target, or "-" for standard input
-	// Cluster selects one cluster of the file. If it is "", all clusters are explained.
+	// Cluster selects one cluster of the file. By default, we explain them all.
 	Cluster string
-	// Down lists what is down: addresses, localities, "cluster:NAME" for a cluster of an aggregate,
-	// or "priority:N".
+	// Down lists what to assume is down: addresses, localities, "priority:N", or "cluster:NAME" for
+	// a cluster of an aggregate.
 	Down []string
 	// Options are channel options as in the query of a target, each NAME=VALUE.
 	Options []string
-	// Capacity has what one endpoint of each priority can answer in a second, such as p0 and 20/s.
+	// Capacity says how many calls one endpoint of each priority can answer in a second, e.g. p0
+	// and 20/s.
 	Capacity   map[string]string
-	Rate       float64 // calls of all clients in a second; 0 if it is not known
+	Rate       float64 // calls of all clients in a second, 0 if unknown
 	Kubeconfig kubeconfig.Options
 	JSON       bool
 	In         io.Reader
 	Out        io.Writer
 }
 
-// Flags adds the flags that explain and rehearse share.
+// Flags adds the flags that explain and rehearse have in common.
 func (o *Options) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters; explain takes all of them without it")
 	flags.StringArrayVar(&o.Options, "option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
@@ -60,7 +62,7 @@ func (o *Options) Flags(flags *pflag.FlagSet) {
 	o.Kubeconfig.Flags(flags)
 }
 
-// Run explains a file or a target. An error means that the input is invalid, unless it is
+// Run explains a file or a target. If it returns an error, the input is invalid, unless it's
 // ErrNoEndpoint, ErrNoAnswer, an *OutputError or ctx's error.
 func Run(ctx context.Context, o Options) error {
 	results, asList, settings, err := Resolve(ctx, o)
@@ -86,8 +88,9 @@ func Run(ctx context.Context, o Options) error {
 	return none
 }
 
-// Resolve returns a result without shares for each cluster, with what is down, and the settings of
-// channels. asList means that the file has a list of clusters.
+// Resolve returns one result for each cluster, along with the settings of channels. Whatever should
+// be down is marked as such, but shares aren't filled in yet. asList means that the file has a list
+// of clusters.
 func Resolve(ctx context.Context, o Options) (results []*Result, asList bool, settings options.Settings, err error) {
 	subjects, asList, settings, err := o.subjects(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// We ask one client where its calls go while some endpoints are down, and another one where they go
-// when one priority after the other fails.
+// We use two clients here. One of them tells us where its calls go while some endpoints are down,
+// the other where they go as priorities fail one after another.
 func (r *Result) play(settings options.Settings) {
 	world := rehearse.OfTree(r.Tree)
 	up, owners := world, make([][]*Endpoint, len(world.Priorities))
@@ -21,7 +21,7 @@ func (r *Result) play(settings options.Settings) {
 			e := &r.Endpoints[r.owners[ownerKey(r.Tree.Priorities[p].Cluster, rest[0].Addresses[0].Addr)]]
 			rest = rest[1:]
 			n := len(owners[p])
-			isSecond := n > 0 && up.Priorities[p][n-1].Locality == s.Locality // pick_first connects to one of each locality
+			isSecond := n > 0 && up.Priorities[p][n-1].Locality == s.Locality // pick_first connects to one per locality
 			if !e.Down && (!isSecond || !settings.EndpointPolicy.IsPickFirst()) {
 				up.Priorities[p], owners[p] = append(up.Priorities[p], s), append(owners[p], e)
 			}
@@ -42,7 +42,7 @@ func (r *Result) play(settings options.Settings) {
 		}
 	}
 	if n := len(world.Priorities); world.Source(n-1) != n-1 {
-		return // near groups, whose numbers differ from the priorities in the file
+		return // these are near groups, so the numbers wouldn't match the priorities in the file
 	}
 	uses := rehearse.Rest(world)
 	for p, of := range r.Tree.Priorities {

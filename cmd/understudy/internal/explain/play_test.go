@@ -103,7 +103,7 @@ func newTestResult(t *testing.T, file string, settings options.Settings) *Result
 		t.Fatal(err)
 	}
 	var s subject
-	g, _ := doc.Resolve(doc.Names()[0])
+	g := doc.Resolve(doc.Names()[0])
 	if err := s.addCluster(g.List[0]); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// We format all results before we write, in a single call. asList prints them as a list.
+// Everything is formatted first, so that we can write it in a single call.
 func write(results []*Result, asList bool, o Options) error {
 	var text bytes.Buffer
 	if o.JSON {
@@ -46,7 +46,7 @@ func (r *Result) printTables(w *bytes.Buffer, paint table.Painter) {
 		e := &r.Endpoints[i]
 		rows = append(rows, row(e.Priority, e.Cluster, e.Locality, e.LocalityWeight, strings.Join(e.addresses(), " or "), e.Weight, table.Percent(e.Share, 2), e.remark()))
 	}
-	const repeated = 3 // the first cells, which are empty if they would repeat those above
+	const repeated = 3 // we blank the first cells of a row if they're the same as in the row above
 	for i := len(rows) - 1; i > 1; i-- {
 		for c := 0; c < repeated && rows[i][c] == rows[i-1][c]; c++ {
 			rows[i][c] = ""

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// Result is the output with -o json for a cluster. docs/explain.md describes its fields.
+// Result is the output with -o json for a cluster. See docs/explain.md for the fields.
 type Result struct {
 	Cluster   string           `json:"cluster"`
 	Priority  *uint32          `json:"priority"`
@@ -22,25 +22,24 @@ type Result struct {
 	Dropped   float64          `json:"dropped"`
 	Down      []string         `json:"down"`
 	Options   []string         `json:"options"`
-	// Error is the error that calls get. It is set if all calls fail, or if some are dropped.
+	// Error is the error that calls get, either all of them or those that are dropped.
 	Error    string   `json:"error,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 
-	Tree    topology.Tree  `json:"-"` // that a channel has
-	Entries []string       `json:"-"` // by priority of the tree: the entry of the target that it comes from
-	numbers uint32         // of the source's priorities
-	owners  map[string]int // indexes of the endpoints that get calls, by cluster and address
-	places  []string       // what --down may name besides addresses, also without endpoints
+	Tree    topology.Tree  `json:"-"` // same tree as in a channel
+	Entries []string       `json:"-"` // which entry of the target each priority of the tree comes from
+	numbers uint32         // how many priorities the source has
+	owners  map[string]int // index of each endpoint that gets calls, by cluster and address
+	places  []string       // what --down accepts besides addresses, even if there are no endpoints
 }
 
-// Endpoint is one endpoint, with its share of the calls.
 type Endpoint struct {
-	// Cluster is the cluster of the endpoint. It is set only for an aggregate.
+	// Cluster is only set for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
-	// StandsFor describes endpoints that only a channel looks up, such as those of a DNS name. In
-	// this case, Address is a placeholder.
+	// StandsFor describes endpoints that only a channel would look up, such as those behind a DNS
+	// name. Address is just a placeholder then.
 	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`
@@ -50,31 +49,30 @@ type Endpoint struct {
 	Share               float64  `json:"share"`
 	Down                bool     `json:"down,omitempty"`
 	DownAddresses       []string `json:"down_addresses,omitempty"`
-	// Health is the health status in the file. It is set only if it prevents calls to the endpoint.
+	// Health is the health status in the file, but only if it keeps the endpoint from getting
+	// calls.
 	Health string `json:"health,omitempty"`
 }
 
-// PriorityResult describes where calls go when a priority fails while all higher priorities are
-// down.
+// PriorityResult says where calls go if all higher priorities are down and this one fails too.
 type PriorityResult struct {
 	Priority  uint32 `json:"priority"`
 	Cluster   string `json:"cluster,omitempty"`
 	Endpoints int    `json:"endpoints"`
 	// Standby means that the priority is connected while priority 0 is in use.
 	Standby bool `json:"standby,omitempty"`
-	// Next is the priority that receives the calls when all endpoints of this one are down, or nil if
-	// calls fail. With overflow, it also receives those that this priority cannot carry.
+	// Next is the priority that gets the calls if all endpoints of this one are down, or nil if
+	// calls fail. With overflow, it also gets calls that this priority can't handle.
 	Next *uint32 `json:"next"`
 }
 
-// Drop is a category of calls that are dropped.
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
 	Cluster            string `json:"cluster,omitempty"`
 }
 
-// The result has no shares yet. Empty lists are not nil, which JSON would show as null.
+// Note that JSON would show nil lists as null, so we use empty ones.
 func newResult(s subject, settings options.Settings) (*Result, error) {
 	r := &Result{
 		Cluster: s.name, Endpoints: []Endpoint{}, Tiers: []PriorityResult{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: s.notes,
@@ -149,7 +147,7 @@ func (r *Result) add(m mechanism, cluster string) {
 	}
 }
 
-// gRPC's resolvers leave out "unix:", so we do, too.
+// gRPC's resolvers omit "unix:", so we do too.
 func ownerKey(cluster, address string) string {
 	return cluster + " " + strings.TrimPrefix(address, "unix:")
 }
@@ -158,12 +156,12 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// --down also accepts these for an endpoint, besides its addresses.
+// What --down accepts for an endpoint besides its addresses.
 func placesOf(cluster string, priority uint32, locality string) []string {
 	return slices.DeleteFunc([]string{locality, fmt.Sprintf("priority:%d", priority), "cluster:" + cluster}, func(s string) bool { return s == "cluster:" })
 }
 
-// The name of a locality may lack its trailing slashes.
+// Users may omit the trailing slashes in the name of a locality.
 func (r *Result) takeDown(name string) (found bool) {
 	is := func(place string) bool {
 		return name != "" && strings.TrimRight(place, "/") == strings.TrimRight(name, "/")

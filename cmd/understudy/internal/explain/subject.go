@@ -23,13 +23,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// ErrNoAnswer is returned by Run if there are no endpoints for a target.
+// ErrNoAnswer is returned by Run if we couldn't get any endpoints for a target.
 var ErrNoAnswer = errors.New("no answer")
 
-// A channel waits less for discovery mechanisms that have not answered.
-const maxWait = 15 * time.Second
+const maxWait = 15 * time.Second // longer than a channel would wait
 
-// A subject is what we explain: a cluster or a target.
+// A subject is something to explain, either a cluster or a target.
 type subject struct {
 	name       string
 	mechanisms []mechanism
@@ -37,10 +36,10 @@ type subject struct {
 }
 
 type mechanism struct {
-	name, entry string // the mechanisms of an entry of the target have one source
+	name, entry string // all mechanisms of an entry have the same source
 	answer      *topology.Checked
-	standsFor   string // what a name in the answer represents, which only a channel looks up
-	failure     string // why there is no answer
+	standsFor   string // what the names in the answer would resolve to; only a channel looks them up
+	failure     string // why there's no answer
 }
 
 func isTarget(argument string) bool {
@@ -78,8 +77,8 @@ func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, se
 	}
 	for _, name := range names {
 		s := subject{name: name}
-		g, notes := doc.Resolve(name)
-		if located, ok := errors.AsType[*messages.Invalid](notes); ok {
+		g := doc.Resolve(name)
+		if located, ok := errors.AsType[*messages.Invalid](g.Notes); ok {
 			s.notes = messages.Texts(located.Problems)
 		}
 		for _, m := range g.List {
@@ -92,7 +91,7 @@ func (o *Options) subjects(ctx context.Context) (list []subject, asList bool, se
 	return list, doc.Clusters != nil && o.Cluster == "", settings, nil
 }
 
-// What a channel would look up becomes an endpoint with its name.
+// If a channel would have to look up the endpoints, we add a single one in their place.
 func (s *subject) addCluster(c cds.Mechanism) (err error) {
 	if c.Err != nil {
 		s.add(mechanism{name: c.Name, failure: c.Err.Error()}, "")
@@ -131,7 +130,7 @@ func parseOptions(given []string) (settings options.Settings, err error) {
 	if err != nil {
 		return settings, err
 	}
-	values, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // it is escaped
+	values, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // can't fail, WithOptions has escaped it
 	if settings, err = options.ParseSettings(values); err != nil {
 		err = fmt.Errorf("--option: %w", err)
 	}
@@ -171,13 +170,12 @@ func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Set
 	return s, settings, nil
 }
 
-// We follow a target until each discovery mechanism has answered or failed, but no longer than
-// maxWait.
+// await returns once all mechanisms have answered or failed, but after maxWait at the latest.
 func await(ctx context.Context, target string, program options.Program) (last join.State, err error) {
 	states := make(chan join.State, 1)
 	stop, err := join.Follow(target, program, func(state join.State) {
 		select {
-		case <-states: // discard an older value that was not received
+		case <-states: // drop the previous state if nobody has looked at it yet
 		default:
 		}
 		states <- state

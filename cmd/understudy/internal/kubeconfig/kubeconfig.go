@@ -20,16 +20,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Options select the file and the context.
 type Options struct {
-	// Path is the path of the file. If it is empty, the files in KUBECONFIG are read, or else
+	// Path is the path of the file. It defaults to the files in KUBECONFIG, or else to
 	// ~/.kube/config.
 	Path string
-	// Context is the name of the context. If it is empty, the current context is used.
+	// Context is the name of the context. It defaults to the current one.
 	Context string
 }
 
-// Flags adds command line flags for the options.
 func (o *Options) Flags(flags interface {
 	StringVar(value *string, name, defaultValue, usage string)
 }) {
@@ -37,11 +35,10 @@ func (o *Options) Flags(flags interface {
 	flags.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
 }
 
-// kubernetesPattern also finds a Kubernetes target inside another target.
-var kubernetesPattern = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
+var kubernetesPattern = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`) // anywhere in a target, because they can be nested
 
-// Sources returns the source options that the targets need. The result is nil if no target is a
-// Kubernetes target. It is also nil if the program runs in a cluster and o is empty.
+// Sources returns the source options that the targets need. It returns nil if there are no
+// Kubernetes targets, and also if we're in a cluster and o is empty.
 func (o Options) Sources(targets ...string) ([]any, error) {
 	inPod := o == (Options{}) && os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 	if inPod || !slices.ContainsFunc(targets, kubernetesPattern.MatchString) {
@@ -67,7 +64,7 @@ func (o Options) transport() (string, http.RoundTripper, error) {
 	if server, err := url.Parse(config.Host); err == nil && server.Scheme == "http" && !xnet.IsLoopback(net.JoinHostPort(server.Hostname(), "80")) {
 		return "", nil, fmt.Errorf("the server is %s, want https beyond loopback", printable.Quote(config.Host))
 	}
-	config.UserAgent = "understudy" // also makes the transport one of its own: sources with equal ones share watches
+	config.UserAgent = "understudy" // also makes the transport different from everyone else's, so we don't share watches
 	if config.ExecProvider != nil {
 		config.ExecProvider.StdinUnavailable = true
 		config.ExecProvider.StdinUnavailableMessage = "understudy never prompts"

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// Failure wraps an error that neither the arguments nor the input caused.
+// Failure is an error that has nothing to do with the arguments or the input.
 type Failure struct{ error }
 
 func (f Failure) Unwrap() error { return f.error }

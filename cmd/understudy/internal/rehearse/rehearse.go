@@ -1,5 +1,5 @@
-// Package rehearse plays outages of a target's priorities before they happen, and says what they
-// cost.
+// Package rehearse plays outages of a target's priorities before they happen, to find out what
+// they'd cost.
 package rehearse
 
 import (
@@ -26,25 +26,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// ErrAboveBudget is returned by Run, after it has printed the result, if it is above the budget.
+// ErrAboveBudget is returned by Run if the result is above the budget. It has already been printed
+// then.
 var ErrAboveBudget = errors.New("above the budget")
 
 type Options struct {
-	Input    explain.Options // but JSON, Out and Down
+	Input    explain.Options // without JSON, Out and Down
 	Clients  int
 	Deadline time.Duration
 	Service  time.Duration
-	Faults   []string // names of faults to play, such as "p0 killed"; empty for all
+	Faults   []string // names of faults to play, e.g. "p0 killed"; empty for all
 	Seed     uint64
-	Budget   string // name of a file, or ""
-	Write    bool   // writes the file
-	Plot     string // name of a file, or ""
+	Budget   string // file name, or ""
+	Write    bool   // write the file instead of judging by it
+	Plot     string // file name, or ""
 	JSON     bool
 	Out      io.Writer
 	Progress *os.File // a terminal, or nil
 }
 
-// Each run has a fault from the 30th second on, for a minute.
+// In each run, the fault starts after 30 seconds and lasts for a minute.
 const (
 	length    = 3 * time.Minute
 	faultFrom = 30 * time.Second
@@ -103,8 +104,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// docs/options.md recommends these. A rehearsal uses them unless the target or an option says
-// otherwise.
+// recommended returns the options that docs/options.md recommends. We use them unless the target or
+// an option says otherwise.
 func recommended() []string {
 	r := understudy.Recommended()
 	return []string{
@@ -132,7 +133,7 @@ func worldOf(ctx context.Context, o Options) (w rehearse.World, err error) {
 		return w, err
 	case len(results) != 1:
 		return w, fmt.Errorf("%s has %d clusters, want one: name it with --cluster", o.Input.File, len(results))
-	case o.Deadline <= 0 || o.Deadline > time.Hour: // without one, a call to a server that hangs never ends
+	case o.Deadline <= 0 || o.Deadline > time.Hour: // without a deadline, a call to a server that hangs never ends
 		return w, fmt.Errorf("--deadline: %v given, want above 0 to 1h", o.Deadline)
 	case o.Service <= 0 || o.Service > time.Hour:
 		return w, fmt.Errorf("--service: %v given, want above 0 to 1h", o.Service)
@@ -153,7 +154,7 @@ func worldOf(ctx context.Context, o Options) (w rehearse.World, err error) {
 	return w, w.Check()
 }
 
-// A setting with an effect that the model does not have is an error.
+// We can't play these settings, since the model knows nothing about their effects.
 func unplayed(s options.Settings) error {
 	switch {
 	case s.SlowStart > 0:

@@ -23,10 +23,9 @@ type Report struct {
 	Above      []string   `json:"above_budget"`
 }
 
-// Priority is a priority, and what it can answer.
 type Priority struct {
 	Endpoints int     `json:"endpoints"`
-	Capacity  float64 `json:"capacity"` // calls in a second
+	Capacity  float64 `json:"capacity"` // calls per second
 }
 
 // Row is what a fault costs.
@@ -34,23 +33,22 @@ type Row struct {
 	Fault    string    `json:"fault"`
 	Calls    int       `json:"calls"`
 	Lost     int       `json:"lost"`
-	Refused  int       `json:"refused"` // of the lost: by the client, because every priority is full
+	Refused  int       `json:"refused"` // included in Lost; by the client, because every priority is full
 	Gap      float64   `json:"seconds_without_answer"`
-	Normal   *float64  `json:"seconds_until_normal"` // after the fault; null if not within the run
+	Normal   *float64  `json:"seconds_until_normal"` // counted from the fault; null if it's not back to normal when the run ends
 	Moves    int       `json:"moves"`
-	Peak     []float64 `json:"peak_load"`         // by priority, as a fraction of what it can answer
-	Attempts float64   `json:"attempts_per_call"` // 0 for a call that is refused
+	Peak     []float64 `json:"peak_load"`         // one per priority, as a fraction of its capacity
+	Attempts float64   `json:"attempts_per_call"` // a refused call counts as 0
 }
 
-// Limit is what the budget allows a row. What is missing is not bounded.
+// Limit is what the budget allows for a row. Anything that isn't set is unlimited.
 type Limit struct {
 	LostPercent *float64 `json:"lost_percent,omitempty"`
 	Gap         *float64 `json:"seconds_without_answer,omitempty"`
 	Normal      *float64 `json:"seconds_until_normal,omitempty"`
 }
 
-// This limit is for rows that have none of their own.
-const everyRow = "every row"
+const everyRow = "every row" // key for the limit of rows that don't have their own
 
 func report(w rehearse.World, scenarios []*scenario) *Report {
 	r := &Report{Rate: w.Rate, Clients: w.Clients, Above: []string{}}
@@ -97,8 +95,9 @@ func (r *Report) judge(budget map[string]Limit) {
 	}
 }
 
-// The next run then fails if a figure is clearly worse than in this one: we add a quarter, and at least
-// what another seed may add. Rows that were not played keep their limits.
+// The next run should only fail if it's clearly worse than this one. So we allow an extra quarter,
+// or more if a different seed alone could make that much of a difference. Rows that weren't played
+// keep their limits.
 func (r *Report) writeBudget(file string, budget map[string]Limit) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]

@@ -15,7 +15,7 @@ type scenario struct {
 	outcome *rehearse.Outcome
 }
 
-// We play these on each priority in turn, and at once on two.
+// Each of these is played on one priority at a time, and then on two at once.
 var faults = []struct {
 	name   string
 	fault  rehearse.Fault
@@ -47,9 +47,9 @@ func events(w *rehearse.World, priority, fault int) (list []rehearse.Event) {
 	return list
 }
 
-// First nothing is wrong, then each fault is in each priority, then the load is 0.9, 1.1 and 1.5
-// times what the first priority can carry, then each fault is in two priorities, and then all clients
-// restart.
+// The order is: nothing wrong, each fault in each priority, load of 0.9, 1.1 and 1.5 times what the
+// first priority can handle, each fault in two priorities at once, and finally a restart of all
+// clients.
 func scenariosFor(w rehearse.World) (list []*scenario) {
 	add := func(name string, change func(*rehearse.World)) {
 		s := &scenario{name: name, world: w}

@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// clients counts requests, ACKs and NACKs, logs the rare ones, and ends streams that exceed a
-// limit.
+// clients counts requests, ACKs and NACKs, and logs the ones that don't happen often. If a stream
+// exceeds a limit, we end it.
 type clients struct {
 	log           *slog.Logger
 	metrics       *metrics
@@ -38,18 +38,18 @@ type clients struct {
 	mu         sync.Mutex
 	streams    map[*clientStream]bool
 	held       int            // estimated memory for all requested names, in bytes
-	refusalLog rate.Sometimes // at most one line a second
+	refusalLog rate.Sometimes // logs at most one line a second
 }
 
-// clientStream belongs to the goroutine of the stream, unless noted.
+// Unless noted otherwise, only the stream's goroutine may use a clientStream.
 type clientStream struct {
 	clients       *clients
 	address, node string
 	end           context.CancelCauseFunc
-	topics        map[string]*topic // by type URL
+	topics        map[string]*topic // keyed by type URL
 	responses     int
 	nackLog       *rate.Limiter
-	behindSince   atomic.Int64 // Unix nanoseconds since which the client lacks a version, or 0
+	behindSince   atomic.Int64 // when the client fell behind, in Unix nanoseconds, or 0 if it's up to date
 
 	held int // estimated memory for the requested names, in bytes; guarded by clients.mu
 }
@@ -98,7 +98,7 @@ func (c *clients) lag() (seconds float64) {
 }
 
 func (c *clients) hold(s *clientStream, more int) {
-	// If all streams together need too much memory, we end the ones that need the most.
+	// If all streams together use too much memory, we end the ones that use the most.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.streams[s] {
@@ -132,12 +132,12 @@ func (s *clientStream) check(r *discoveryv3.DiscoveryRequest) error {
 	return nil
 }
 
-// limitedListener closes connections beyond a limit. Their clients use another server, or keep
-// their endpoints.
+// limitedListener closes connections beyond a limit. Their clients will use another server, or keep
+// the endpoints they have.
 type limitedListener struct {
 	net.Listener
 	clients *clients
-	open    chan struct{} // has an element for each open connection
+	open    chan struct{} // one element per open connection
 }
 
 func (l limitedListener) Accept() (net.Conn, error) {
@@ -177,7 +177,8 @@ func (s *clientStream) refuse(limit string, n int, what string, most int) error 
 }
 
 func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, log *slog.Logger) {
-	// We log at most ten rejections of a stream per minute, and do not repeat the last reason.
+	// To keep the log short, we don't repeat the last reason, and log at most ten rejections a
+	// minute for each stream.
 	t.waiting = false
 	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
 	if r.GetErrorDetail() == nil {
@@ -205,25 +206,25 @@ func logNames(names []string) (list []string) {
 	return list
 }
 
-// These limits (docs/limits.md) are far above what a gRPC client needs: one stream with three types,
-// and one name per cluster for each.
+// A gRPC client never gets anywhere near these limits (docs/limits.md). It needs one stream with
+// three types, and one name per cluster for each.
 const (
-	maxMessage = 256 << 10 // bytes of a request
-	maxStreams = 8         // concurrent streams on one connection
-	maxTypes   = 16        // resource types requested on a stream
-	maxName    = 2048      // bytes of a name, a type, a version or a node id
+	maxMessage = 256 << 10 // bytes in a request
+	maxStreams = 8         // concurrent streams per connection
+	maxTypes   = 16        // resource types per stream
+	maxName    = 2048      // bytes in a name, type, version or node id
 	maxLogged  = 500       // bytes of a client's text in the log
-	maxListed  = 20        // names that the log lists for a request
+	maxListed  = 20        // names per request in the log
 
 	maxClientMemory = 32 << 20 // estimated bytes for the requests of all clients
-	bytesPerName    = 200      // estimated bytes for a requested name, in addition to those of the name
+	bytesPerName    = 200      // estimated bytes per requested name, not counting the name itself
 
-	largeRequestNames = 100     // a request of this many names is large,
-	largeRequestBytes = 4 << 10 // or of this many bytes
+	largeRequestNames = 100     // a request is large if it has this many names,
+	largeRequestBytes = 4 << 10 // or this many bytes
 )
 
 func serverOptions(largeRequests *limiter) []grpc.ServerOption {
-	const window = 64 << 10 // bytes that a client may send before the server reads them
+	const window = 64 << 10 // bytes that a client can send before the server has read them
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), largeRequests}),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -237,8 +238,8 @@ func serverOptions(largeRequests *limiter) []grpc.ServerOption {
 	}
 }
 
-// codec decodes one large request at a time, since this takes many times the request's size in
-// memory. The request then waits for its turn, so we drop what we do not use.
+// codec decodes large requests one at a time, since decoding takes many times their size in memory.
+// They may have to wait afterwards, so we drop everything we don't need.
 type codec struct {
 	encoding.CodecV2
 	largeRequests *limiter
@@ -261,11 +262,11 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return err
 }
 
-// limiter lets one large request pass at a time. After each one we pause for as long as it took, so
-// that together they take at most half of one processor.
+// limiter lets one large request through at a time. Then it pauses for as long as that request
+// took, so that all of them together use at most half of a processor.
 type limiter struct{ mu sync.Mutex }
 
-// enter waits for its turn. The caller must call leave afterwards.
+// enter waits for its turn. The caller must call leave when done.
 func (l *limiter) enter() (leave func()) {
 	l.mu.Lock()
 	startTime := time.Now()

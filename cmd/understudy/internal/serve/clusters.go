@@ -13,17 +13,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// reading is what a source has: a file, or a target of --from.
+// reading is the current content of a source, i.e. of a file or a target of --from.
 type reading struct {
-	source string // the path, or the target without secrets; the path of a directory that cannot be read, for its files
-	// clusters is nil if we do not know the content, as while a file is being written: what we last
-	// served from this source then stays. A nil cluster is listed without endpoints.
+	source string // the path, or the target without secrets; a directory's path if we couldn't read it
+	// by name. If it's nil, we don't know (e.g. the file is just being written) and keep serving
+	// what we had from this source. If there's a nil cluster, it's in the file but without
+	// endpoints.
 	clusters map[string]*clusterConfig
 	problem  error
 }
 
-// clusters decides what to serve, given what all sources have. It does no I/O, and takes the time
-// as an argument. With a cluster x in two files:
+// clusters decides what to serve, given what all sources have. It doesn't do any I/O, and the time
+// is an argument. With a cluster x in two files:
 //
 //	a.yaml   b.yaml  served
 //	x                x of a
@@ -32,26 +33,26 @@ type reading struct {
 //	         x       x of b
 //	                 x of b as it was, until delay is over
 //
-// The delay is for files that vanish for a moment while they are renamed or rewritten: clients drop
-// a cluster that is removed.
+// We need the delay because files may vanish for a moment while they're renamed or rewritten, and
+// clients would drop the cluster as soon as we remove it.
 type clusters struct {
 	delay    time.Duration
-	served   map[string]servedCluster // by cluster name
-	bySource map[string][]string      // names that each source had last, and those of each directory's files
+	served   map[string]servedCluster // keyed by cluster name
+	bySource map[string][]string      // names that we last had from each source; directories have those of all their files
 }
 
 type servedCluster struct {
 	cluster      *clusterConfig
 	source       string
-	missingSince time.Time // when the cluster vanished from all sources; zero while a source has it
+	missingSince time.Time // when the cluster vanished from all sources; zero if it hasn't
 }
 
 type changes struct {
 	updated          []string // added or changed
 	missing, removed []string
-	problems         map[string]error    // by source
-	kept             map[string][]string // by source: clusters whose last good content is served
-	incomplete       bool                // some cluster may be missing, because its content was never known
+	problems         map[string]error    // keyed by source
+	kept             map[string][]string // clusters whose last good content we serve, keyed by source
+	incomplete       bool                // some source was never readable, so there may be more clusters
 }
 
 func (c *clusters) index() {
@@ -71,7 +72,8 @@ func (c *clusters) index() {
 }
 
 func (c *clusters) update(now time.Time, readings []reading) changes {
-	// We look at all sources together, so that two files may swap their clusters.
+	// We look at all sources before we decide anything, so it's fine if two files swap their
+	// clusters.
 	result := changes{problems: make(map[string]error), kept: make(map[string][]string)}
 	next := make(map[string]servedCluster)
 	keep := func(source string, names []string) {
@@ -148,8 +150,8 @@ func (c *clusters) replace(now time.Time, next map[string]servedCluster, result 
 	}
 }
 
-// clusterConfig is a cluster as configured. We serve the endpoints of a STATIC one over EDS, which
-// every client supports.
+// clusterConfig is a cluster as configured. If it's STATIC, we serve its endpoints over EDS, which
+// all clients support.
 type clusterConfig struct {
 	*clusterv3.Cluster
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server

@@ -44,7 +44,7 @@ func Command() *cobra.Command {
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
-		Args: cobra.ArbitraryArgs, // Start returns a helpful error if there are none
+		Args: cobra.ArbitraryArgs, // if there are none, Start's error is more helpful
 	}
 	flags := command.Flags()
 	o.addFlags(flags)
@@ -62,7 +62,7 @@ func Command() *cobra.Command {
 		if log, err = newLog(output, level, logLines); err != nil {
 			return err
 		}
-		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before this process
+		signal.Ignore(syscall.SIGPIPE) // whoever reads the log may exit before we do
 		setGRPCLogger(errorLines)
 		o.Paths, o.Log = args, log
 		o.droppedLines = func() float64 { return float64(logLines.dropped.Load() + errorLines.dropped.Load()) }
@@ -118,8 +118,8 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 }
 
 func setGRPCLogger(w io.Writer) {
-	// Writes to standard error may block, so gRPC and the standard library log to w. gRPC's log
-	// level still comes from the environment.
+	// Writing to standard error may block, so we redirect the logs of gRPC and the standard
+	// library. The level for gRPC's log still comes from the environment.
 	log.SetOutput(w)
 	severity, writers := strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL")), []io.Writer{io.Discard, io.Discard, io.Discard}
 	if i := slices.Index([]string{"info", "warning", "error"}, cmp.Or(severity, "error")); i >= 0 {
@@ -134,15 +134,15 @@ const (
 	flushTimeout   = time.Second
 )
 
-// queue never blocks its writer: if out is too slow, it drops lines and counts them.
+// queue never blocks its writer. If out can't keep up, we drop lines and count them.
 type queue struct {
-	lines   chan []byte // nil means that the queue is closed
+	lines   chan []byte // a nil line ends the queue
 	dropped atomic.Uint64
 	done    chan struct{}
 }
 
 func newQueue(out io.Writer, report func(dropped uint64)) *queue {
-	// Once lines can be written again, report gets the number of all lines that were dropped.
+	// As soon as we can write again, report gets the number of lines we've dropped so far.
 	q := &queue{lines: make(chan []byte, maxQueuedLines), done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
@@ -172,7 +172,7 @@ func (q *queue) Write(line []byte) (int, error) {
 }
 
 func (q *queue) close() {
-	go func() { q.lines <- nil }() // waits while the queue is full
+	go func() { q.lines <- nil }() // blocks while the queue is full
 	select {
 	case <-q.done:
 	case <-time.After(flushTimeout):

@@ -18,23 +18,22 @@ import (
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files is not safe for concurrent use.
 type files struct {
 	paths    []string
 	log      *slog.Logger
 	byPath   map[string]*servedFile
 	readOnce bool
-	dirInfo  map[string]fs.FileInfo // by path: info of a directory from when it last held an endpoints file
+	dirInfo  map[string]fs.FileInfo // what each directory looked like when it last had an endpoints file
 }
 
 type servedFile struct {
 	*filewatch.File
 	last  reading
-	notes string // the fields that are not sent to clients
+	notes string // which fields aren't sent to clients
 }
 
-// emptyClusters is the problem of a file of which some clusters list no endpoint. We serve the
-// others.
+// emptyClusters is the problem of a file in which some clusters have no endpoints. We still serve
+// the rest of them.
 type emptyClusters struct{ error }
 
 func newFiles(paths []string, log *slog.Logger) *files {
@@ -49,7 +48,8 @@ func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-// read returns what each file has. hadFiles has the directories from whose files we serve clusters.
+// read returns what each file has. hadFiles has the directories whose files we're serving clusters
+// from.
 func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	read := make(map[string]bool)
 	for _, path := range f.paths {
@@ -86,7 +86,8 @@ func (f *files) list(path string, hadFiles map[string][]string) ([]string, error
 			list = append(list, filepath.Join(path, name))
 		}
 	}
-	// An unmounted file system leaves another, empty directory behind. Nobody has removed the files.
+	// An unmounted file system leaves behind a different, empty directory. That doesn't mean that
+	// anyone has removed the files.
 	if before := f.dirInfo[path]; len(list) == 0 && hadFiles[path] != nil && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is a different directory than before, and has no endpoints files", path)
 	}
@@ -97,7 +98,8 @@ func (f *files) list(path string, hadFiles map[string][]string) ([]string, error
 }
 
 func (f *files) load(path string) reading {
-	// A process may still be writing a new file, so after startup we wait until it seems complete.
+	// After startup, we wait until a new file looks complete, since some process may still be
+	// writing it.
 	file := f.byPath[path]
 	if file == nil {
 		file = &servedFile{File: filewatch.NewFile(path), last: reading{source: path}}
@@ -112,7 +114,7 @@ func (f *files) load(path string) reading {
 	}
 	doc, empty, unread, err := clusterfile.LoadEach(path)
 	if _, invalid := errors.AsType[*messages.Invalid](err); err != nil && !invalid {
-		file.Again() // the failure may be temporary
+		file.Again() // it may work next time
 	} else if !file.Read() && f.readOnce {
 		return file.last
 	}
@@ -134,8 +136,8 @@ func (f *files) load(path string) reading {
 	return file.last
 }
 
-// clustersOf returns the clusters in a file, with nil for those that list no endpoint. If that is
-// the only one, the result is nil.
+// clustersOf returns nil for clusters without endpoints. If the file is just a single cluster like
+// that, there are no clusters at all.
 func clustersOf(doc *clusterfile.Document) map[string]*clusterConfig {
 	all := make(map[string]*clusterConfig)
 	if name := doc.Names()[0]; doc.Clusters == nil && doc.Find(name).NoEndpoints != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
+	_ "github.com/understudy-lb/understudy"                      // registers this project's targets
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// followedTargets is safe for concurrent use.
 type followedTargets struct {
 	wake    func()
 	log     *slog.Logger
@@ -29,19 +28,19 @@ type followedTargets struct {
 }
 
 type followedTarget struct {
-	name, source string // of the cluster; NAME=TARGET without secrets
+	name, source string // cluster name; NAME=TARGET without secrets
 	stop         func()
 	timer        *time.Timer
 
 	state    join.State
-	complete bool           // each mechanism has answered or failed, or had mechanismTimeout to do so
+	complete bool           // all mechanisms have answered or failed, or taken longer than mechanismTimeout
 	cluster  *clusterConfig // nil before the first answer
 	problem  error
-	notes    string // settings of the answers that are ignored
+	notes    string // which settings in the answers we ignore
 }
 
-// mechanismTimeout is how long we wait until all discovery mechanisms of a target have answered.
-// Meanwhile we serve the cluster from the cache, which has the endpoints of all of them.
+// Before we serve a target, we give its mechanisms this long to answer. The cluster in the cache
+// has the endpoints of all of them, so it's better to keep serving that until then.
 const mechanismTimeout = 15 * time.Second
 
 func followTargets(o Options, wake func()) (*followedTargets, error) {
@@ -82,8 +81,8 @@ func (f *followedTargets) start(text string) error {
 }
 
 func splitFrom(text string) (name, target string, err error) {
-	// A target has a colon or a slash before its first "="; a name has neither. Without a name, the
-	// target's authority is the name.
+	// A name can't have a colon or a slash in it, but a target has one before its first "=". If
+	// there's no name, we use the target's authority.
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
 		target = text
@@ -109,8 +108,8 @@ func (f *followedTargets) change(t *followedTarget, do func()) {
 	f.wake()
 }
 
-// convert returns notes on what we leave out: a cluster has only one set of drops, and no outlier
-// detection.
+// convert returns notes on anything we have to ignore: a cluster only has one set of drops, and we
+// don't serve outlier detection for targets.
 func (t *followedTarget) convert() (notes []string) {
 	var answers []*topology.Checked
 	var problems []string
@@ -162,7 +161,7 @@ func (f *followedTargets) read() (all []reading) {
 }
 
 func (f *followedTargets) close() {
-	// wake is not called after close has returned.
+	// Once close has returned, wake won't be called anymore.
 	for _, t := range f.list {
 		t.stop()
 		t.timer.Stop()

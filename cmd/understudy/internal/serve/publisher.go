@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
-// publisher serves the clusters of files and targets, and follows their changes. Only wake may be
-// called concurrently.
+// publisher serves the clusters of files and targets, and keeps track of their changes. Only wake
+// is safe for concurrent use.
 type publisher struct {
 	files     *files
 	targets   *followedTargets
@@ -27,12 +27,12 @@ type publisher struct {
 	log       *slog.Logger
 
 	wakeups        chan struct{}
-	rereadAll      atomic.Bool       // the next reload also reads unchanged files
-	loggedProblems map[string]string // by source
+	rereadAll      atomic.Bool       // read all files next time, even those that haven't changed
+	loggedProblems map[string]string // keyed by source
 }
 
-// newPublisher fails if no path exists and there is neither a target nor a cached cluster. It may
-// then return a publisher that must be closed.
+// newPublisher fails if there's nothing to serve: no target, no cached cluster, and none of the
+// paths exists. Even then, it may return a publisher that has to be closed.
 func newPublisher(o Options) (*publisher, error) {
 	p := &publisher{
 		files:          newFiles(o.Paths, o.Log),
@@ -72,7 +72,7 @@ func (p *publisher) begin(o Options) error {
 }
 
 func (p *publisher) restore(directory string) (err error) {
-	// We serve what is in the cache until the files replace it.
+	// Serve what's in the cache until the files replace it.
 	var entries []entry
 	if p.store, entries, err = openStore(directory, p.log); p.store == nil {
 		return err
@@ -161,7 +161,7 @@ func (p *publisher) logProblems(c changes) {
 		}
 		p.loggedProblems[source] = text
 		served, level := p.clusters.bySource[source], slog.LevelError
-		if _, ok := c.problems[source].(emptyClusters); ok { //nolint:errorlint // another problem of the file counts as an error
+		if _, ok := c.problems[source].(emptyClusters); ok { //nolint:errorlint // any other problem counts as an error
 			served, level = c.kept[source], slog.LevelWarn
 		}
 		if len(served) > 0 {

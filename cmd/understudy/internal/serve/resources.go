@@ -27,23 +27,23 @@ const (
 	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 )
 
-// resources holds what we serve, as snapshots that streams read without locks: a client with a
-// large request delays no other one.
+// resources has what we serve. Streams read snapshots of it without any locks, so that a client
+// with a large request doesn't hold up the others.
 type resources struct {
 	policy  string
 	current atomic.Pointer[snapshot]
 }
 
 type snapshot struct { // immutable
-	loaded     bool                           // something valid is known
-	incomplete bool                           // some cluster may be missing, because its content was never known
-	byType     map[string]map[string]resource // by type URL and name
-	outdated   chan struct{}                  // closed when there is a newer snapshot
+	loaded     bool                           // we have something valid
+	incomplete bool                           // some source was never readable, so there may be more clusters
+	byType     map[string]map[string]resource // keyed by type URL, then by name
+	outdated   chan struct{}                  // closed once there's a newer snapshot
 }
 
 type resource struct {
 	content *anypb.Any
-	version string // a hash of the content, which is the same in all replicas
+	version string // hash of the content, so all replicas agree on it
 }
 
 func newResources(policy string) *resources {
@@ -55,7 +55,7 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// set must not be called concurrently.
+// Not safe for concurrent use.
 func (r *resources) set(c changes, served map[string]servedCluster) error {
 	before := r.current.Load()
 	if len(c.updated)+len(c.removed) == 0 && c.incomplete == before.incomplete {
@@ -99,14 +99,15 @@ func (n *snapshot) add(g *clusterConfig, policy string) error {
 	return nil
 }
 
-// response returns the names to send, in order, and the versions that the client has afterwards. ok
-// is false if there is nothing to send yet.
+// response returns the names to send, in order, and the versions that the client will have
+// afterwards. If ok is false, there's nothing to send yet.
 func (n *snapshot) response(typeURL string, t *topic) (names []string, versions map[string]string, ok bool) {
 	all, served := n.byType[typeURL]
 	if !served {
 		return nil, nil, t.nonce == "" && n.loaded && !n.incomplete
 	}
-	// A client drops a listener or cluster that is missing from a response, but not endpoints.
+	// If a listener or cluster isn't in a response, the client drops it. That's not the case for
+	// endpoints.
 	listsAll := typeURL != endpointType
 	if !n.mayRespond(listsAll, t) {
 		return nil, nil, false
@@ -129,9 +130,9 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 }
 
 func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
-	// Clients take a resource that is missing from a response for removed, if the response lists
-	// all. So if we started with an invalid file and responded, they would drop endpoints that
-	// still work. Without a response, they keep them.
+	// If a response is supposed to list everything, clients drop any resource that isn't in it. So
+	// if we've just started and a file is invalid, responding would make them drop endpoints that
+	// still work. As long as we don't respond, they keep them.
 	if !n.incomplete || !listsAll || !n.loaded {
 		return n.loaded
 	}
@@ -143,7 +144,8 @@ func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
 	return !t.wildcard || t.nonce != ""
 }
 
-// The fallback is gRPC's own for ROUND_ROBIN: localities by weight, and endpoints of one evenly.
+// For clients without our policy, we fall back to what gRPC uses for ROUND_ROBIN: localities by
+// weight, and round robin within a locality.
 var (
 	edsFields    = newCluster(`{"type": "EDS", "edsClusterConfig": {"edsConfig": {"ads": {}, "resourceApiVersion": "V3"}}}`)
 	policyFields = newCluster(`{"loadBalancingPolicy": {"policies": [
@@ -154,8 +156,8 @@ var (
 				"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}}}]}}}}]}}`)
 )
 
-// listenerFields has its routes inside, so that clients need not request them. They send every call
-// to the cluster of the same name.
+// The routes are part of the listener, so clients don't have to request them. All calls go to the
+// cluster of the same name.
 const listenerFields = `{"name": NAME, "apiListener": {"apiListener": {
 		"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"routeConfig": {"name": NAME, "virtualHosts": [{"name": NAME, "domains": ["*"], "routes": [{"match": {"prefix": ""}, "route": {"cluster": NAME}}]}]},
@@ -185,7 +187,7 @@ func clusterFor(g *clusterConfig, policy string) *clusterv3.Cluster {
 }
 
 func listenerFor(name string) (*listenerv3.Listener, error) {
-	quoted, _ := json.Marshal(name) // a string is always valid
+	quoted, _ := json.Marshal(name) // can't fail for a string
 	listener := new(listenerv3.Listener)
 	return listener, protojson.Unmarshal([]byte(strings.ReplaceAll(listenerFields, "NAME", string(quoted))), listener)
 }

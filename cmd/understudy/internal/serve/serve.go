@@ -1,10 +1,10 @@
-// Package serve is a management server for xDS clients. Over Envoy's v3 aggregated discovery
-// service, it serves the endpoints of files and targets to package discovery/eds, to gRPC's xds:
+// Package serve is a management server for xDS clients. It serves the endpoints of files and
+// targets over Envoy's v3 aggregated discovery service, to package discovery/eds, to gRPC's xds:
 // targets and, with RoundRobin, to Envoy.
 //
-// Each cluster becomes up to three resources of the same name: a listener that contains its routes,
-// a cluster, and the cluster's endpoints. If the endpoints come from another server, they are not a
-// resource here.
+// For each cluster, there are up to three resources of the same name: a listener with its routes,
+// the cluster itself, and its endpoints. If the endpoints come from another server, we don't serve
+// them.
 package serve
 
 import (
@@ -37,66 +37,61 @@ import (
 )
 
 const (
-	// DefaultListen is the default of Options.Listen.
-	DefaultListen = "127.0.0.1:18000"
-	// DefaultRemovalDelay is the command's default of Options.RemovalDelay.
+	DefaultListen       = "127.0.0.1:18000"
 	DefaultRemovalDelay = 10 * time.Second
 
-	// DefaultMaxConnectionAge is the command's default of Options.MaxConnectionAge.
 	DefaultMaxConnectionAge = 30 * time.Minute
 
-	// DefaultMaxConnections is the default of Options.MaxConnections.
 	DefaultMaxConnections = 2000
-	// DefaultMaxNames is the default of Options.MaxNames.
-	DefaultMaxNames = 5000
+	DefaultMaxNames       = 5000
 
-	// RoundRobin is a policy that every xDS client supports.
+	// RoundRobin is a policy that all xDS clients support.
 	RoundRobin = "round_robin"
 )
 
-// Options configure a server.
 type Options struct {
-	// Paths are endpoints files and directories. In a directory, the files with the extension
-	// .yaml, .yml or .json are read, except hidden files. At least one path or target is required.
+	// Paths are endpoints files and directories. In a directory, we read all files that end in
+	// .yaml, .yml or .json, unless they're hidden. There must be at least one path or target.
 	Paths []string
-	// From are targets to follow. Each target is served as one cluster. An entry is NAME=TARGET, or
-	// a target alone, whose cluster is named after its authority. All targets of this project are
-	// allowed. The parameters of policies have no effect.
+	// From lists targets to follow, each of which is served as one cluster. It's either NAME=TARGET
+	// or just a target, in which case the cluster gets the name of the target's authority. All of
+	// this project's targets are allowed, but policy parameters have no effect.
 	From       []string
 	Kubeconfig kubeconfig.Options
-	// Listen is the address to serve, host:port. Port 0 selects a free port (see Server.Addr). The
-	// default is DefaultListen.
+	// Listen is the address to serve, host:port. Use port 0 to get a free port (see Server.Addr).
+	// The default is DefaultListen.
 	Listen string
-	// TLS names the files of the server's certificate, if any.
+	// TLS has the files of the server's certificate, if there is one.
 	TLS TLS
-	// RemovalDelay is how long a cluster is still served after it has vanished from all files. If
-	// it is 0, the cluster is removed at once. The command's default is DefaultRemovalDelay.
+	// RemovalDelay is how long we keep serving a cluster after it has vanished from all files. If
+	// it's 0, we remove it right away. The command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
-	// MaxConnectionAge limits the age of a client's connection, plus or minus a tenth. The client
-	// then reconnects, perhaps to a newer replica, and keeps its endpoints in the meantime. The
-	// minimum is 1 s; 0 means no limit. The command's default is DefaultMaxConnectionAge.
+	// MaxConnectionAge limits the age of a client's connection, give or take 10%. The client then
+	// reconnects, maybe to a newer replica, and keeps its endpoints in the meantime. The minimum is
+	// 1 s; 0 means no limit. The command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
-	// Cache is a directory that stores the last valid form of each cluster for use after a restart.
-	// If it is empty, there is no cache.
+	// Cache is a directory where we store the last valid form of each cluster, in case we're
+	// restarted. There's no cache if it's empty.
 	Cache string
 	// Policy is the load balancing policy of all clusters. The default is weightedroundrobin.Name,
-	// with RoundRobin as a fallback for clients that do not support it. The only other value is
-	// RoundRobin.
+	// with RoundRobin as a fallback for clients that don't support it. RoundRobin is the only other
+	// value.
 	Policy string
 	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
-	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
-	// /healthz and /readyz. It is host:port, or only a port, which means loopback.
+	// Metrics is where to serve metrics in Prometheus' text format, /healthz and /readyz:
+	// host:port, or just a port for loopback. If it's empty, they aren't served.
 	Metrics string
-	// MaxConnections and MaxNames limit the connections of all clients together, and the names of
-	// each type that a stream requests. The defaults are DefaultMaxConnections and DefaultMaxNames.
+	// MaxConnections limits the connections of all clients together, and MaxNames limits the names
+	// of each type that a stream can request. They default to DefaultMaxConnections and
+	// DefaultMaxNames.
 	MaxConnections, MaxNames uint
-	// Log receives lines about clients and files. It must not block, because requests wait for
-	// locks that are held while lines are logged. The default is no log.
+	// Log gets lines about clients and files. It must not block, since we hold locks while logging.
+	// By default, there's no log.
 	Log *slog.Logger
 
-	droppedLines    func() float64 // returns how many lines the log has dropped; may be nil
-	responseTimeout time.Duration  // overrides the constant responseTimeout unless it is 0
+	droppedLines    func() float64 // how many lines the log has dropped, may be nil
+	responseTimeout time.Duration  // tests set this; 0 means the constant of the same name
 }
 
 // Server serves until its context ends or Stop is called.
@@ -107,15 +102,14 @@ type Server struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // why the server has ended; valid once done is closed
+	err    error // why we've stopped, valid once done is closed
 }
 
-// stopTimeout is how long streams may take to end by themselves when we stop.
-const stopTimeout = 5 * time.Second
+const stopTimeout = 5 * time.Second // how long streams get to end by themselves
 
-// Start loads and serves the valid files, and the cached clusters of invalid files. It fails if
-// none of the paths exists and nothing else can be served, or if it cannot listen on the address.
-// When ctx ends, the server stops gracefully: streams end with the status OK.
+// Start loads and serves all valid files, as well as cached clusters from invalid ones. It fails if
+// it can't listen on the address, or if there's nothing to serve and none of the paths exists. When
+// ctx ends, the server stops gracefully: streams end with the status OK.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Listen, o.Policy = cmp.Or(o.Listen, DefaultListen), cmp.Or(o.Policy, weightedroundrobin.Name)
@@ -164,7 +158,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// Failure is an error that neither an argument nor the content of a file caused.
+// Failure is an error that has nothing to do with the arguments or the content of a file.
 type Failure struct{ error }
 
 func (f Failure) Unwrap() error { return f.error }
@@ -186,17 +180,16 @@ func (s *Server) close() {
 	}
 }
 
-// Addr returns the address that is served.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Reload makes the server read all files again, even unchanged files. It is safe for concurrent
-// use.
+// Reload makes the server read all files again, even those that haven't changed. Safe for
+// concurrent use.
 func (s *Server) Reload() {
 	s.publisher.rereadAll.Store(true)
 	s.publisher.wake()
 }
 
-// Stop stops the server and waits until it has stopped. It may be called more than once.
+// Stop stops the server and waits until it's done. You can call it more than once.
 func (s *Server) Stop() {
 	s.cancel()
 	<-s.done
@@ -207,7 +200,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	defer s.cancel()
 	server := grpc.NewServer(append(serverOptions(&s.publisher.clients.largeRequests),
 		grpc.Creds(creds),
-		// gRPC clients ping every 10 s at most, but a ping may arrive early.
+		// gRPC clients don't ping more often than every 10 s, but a ping can arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopTimeout}),
 	)...)
@@ -228,7 +221,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 		background.Go(func() { _ = metrics.Serve(s.metricsListener) })
 		o.Log.Info("metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
 	}
-	// ErrServerStopped is no failure: Stop was quicker than Serve.
+	// ErrServerStopped only means that Stop was faster than Serve, so it isn't a failure.
 	if err := server.Serve(limitedListener{s.listener, s.publisher.clients, make(chan struct{}, min(o.MaxConnections, 1<<30))}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
@@ -240,15 +233,15 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 }
 
 func stop(server *grpc.Server) {
-	// Some streams do not end by themselves: those of clients that do not read, and those that
-	// watch the health. After stopTimeout, we abort them.
+	// Clients that don't read, and those that watch the health, would keep their streams open
+	// forever. We abort whatever is left after stopTimeout.
 	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
 }
 
 func metricsHandler(p *publisher) http.Handler {
-	// We are ready as soon as we serve any valid content.
+	// We're ready as soon as there's anything valid to serve.
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -273,18 +266,18 @@ func metricsAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// TLS names the PEM files of a server's certificate. They are read for each connection, so that a
-// renewed certificate takes effect without a restart. While the files are invalid, their last valid
-// content is used.
+// TLS has the PEM files of a server's certificate. They're read for every connection, so you can
+// renew a certificate without a restart. While the files are invalid, we keep using the last valid
+// ones.
 type TLS struct {
 	Certificate, Key string
-	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
-	// required (mTLS).
+	// ClientCA has the root certificates for client certificates. Unless it's empty, clients must
+	// have one (mTLS).
 	ClientCA string
 }
 
 func (t TLS) reload(lastGood *tls.Config, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
-	// We read the files for each connection, and log each problem only once.
+	// This reads the files for every connection, but only logs a problem once.
 	var mu sync.Mutex
 	var problem string
 	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -322,8 +315,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// loggingCredentials logs failed handshakes. Otherwise only the client would, and its log is not
-// always ours to read.
+// loggingCredentials logs failed handshakes. Otherwise, only the client would, and we may not have
+// access to its log.
 type loggingCredentials struct {
 	credentials.TransportCredentials
 	log *slog.Logger
@@ -331,7 +324,7 @@ type loggingCredentials struct {
 
 func (w loggingCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
-	if err != nil && !errors.Is(err, io.EOF) { // EOF is, for example, a health probe of the port
+	if err != nil && !errors.Is(err, io.EOF) { // EOF could just be a health probe of the port
 		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())
 	}
 	return secure, info, err

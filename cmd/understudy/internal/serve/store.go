@@ -20,14 +20,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// store keeps the served clusters in a file, for a restart while their sources are invalid. We
-// check entries as strictly as endpoints files. A nil store keeps nothing.
+// store keeps the served clusters in a file, in case we're restarted while their sources are
+// invalid. Entries are checked as strictly as endpoints files. A nil store doesn't keep anything.
 type store struct {
 	path    string
-	limit   int64 // of the file, in bytes
+	limit   int64 // size of the file in bytes
 	log     *slog.Logger
 	offered map[string]servedCluster
-	failed  atomic.Bool // the last write has failed
+	failed  atomic.Bool // the last write failed
 
 	latest chan map[string]servedCluster
 	done   chan struct{}
@@ -109,21 +109,21 @@ func parseEntry(data []byte) (entry, error) {
 }
 
 func (s *store) offer(served map[string]servedCluster) {
-	// Writing thousands of clusters takes seconds, so this happens in the background. If the last
-	// write has failed, we try again even if nothing has changed.
+	// It takes seconds to write thousands of clusters, so we do it in the background. If the last
+	// write failed, we try again even if nothing has changed since.
 	if s == nil || maps.Equal(served, s.offered) && !s.failed.Load() {
 		return
 	}
 	s.offered = maps.Clone(served)
 	select {
-	case <-s.latest: // not written yet, and outdated
+	case <-s.latest: // outdated before it was written
 	default:
 	}
 	s.latest <- s.offered
 }
 
 func (s *store) close() {
-	// If the process is killed while we wait here, the file stays as it was.
+	// If we get killed while waiting here, the file stays the way it was.
 	if s == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (s *store) run() {
 }
 
 func (s *store) write(served map[string]servedCluster) error {
-	// We replace the file in one step, so that a crash leaves either the old or the new one.
+	// The file is replaced in one step, so a crash leaves either the old or the new one behind.
 	entries := make([]entry, 0, len(served))
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		c := served[name]

@@ -18,27 +18,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// responseTimeout is how long we keep a stream to which we have nothing to say, as some content is
-// unknown. The client would wait, since we are reachable, so we end the stream and let it try
-// another server.
+// While some content is unknown, we may have nothing to send on a stream. The client would keep
+// waiting because it can reach us, so after this long we end the stream and let it try another
+// server.
 const responseTimeout = 5 * time.Second
 
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	ctx             context.Context // of all streams
+	ctx             context.Context // shared by all streams
 	clients         *clients
 	resources       *resources
 	responseTimeout time.Duration
 }
 
 func (a *ads) StreamAggregatedResources(server discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	// One request at a time. After each one, and each change of the resources, we send what is due.
+	// We handle one request at a time, and send whatever is due after each one and whenever the
+	// resources change.
 	ctx, end := context.WithCancelCause(server.Context())
 	defer context.AfterFunc(a.ctx, func() { end(nil) })()
 	defer end(nil)
 	s := a.clients.add(ctx, end)
 	defer a.clients.remove(s)
-	_ = server.SetHeader(metadata.Pairs("understudy-ping", "30s")) // ping interval for clients, which the server's enforcement policy allows
+	_ = server.SetHeader(metadata.Pairs("understudy-ping", "30s")) // how often clients may ping, see KeepaliveEnforcementPolicy
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	go func() {
 		for {
@@ -80,17 +81,17 @@ func (a *ads) StreamAggregatedResources(server discoveryv3.AggregatedDiscoverySe
 	}
 }
 
-// topic is what a client requests of one type, and what it has received.
+// topic is what a client has requested and received for one type.
 type topic struct {
 	names    map[string]bool   // nil before the first request
-	wildcard bool              // all resources are requested
-	sent     map[string]string // by name: the versions that the client has, or has rejected
+	wildcard bool              // requested everything
+	sent     map[string]string // versions that the client has or has rejected, by name
 
-	nonce, version string          // of the last response
-	waiting        bool            // the client has not answered the last response
-	rejected       string          // the last reason of a rejection that was logged
-	behind         bool            // the client lacks what it was sent last
-	seen           <-chan struct{} // outdated of the snapshot that was compared with the present names
+	nonce, version string          // nonce and version of the last response
+	waiting        bool            // the client hasn't answered the last response
+	rejected       string          // last rejection we logged
+	behind         bool            // the client doesn't have what we sent last
+	seen           <-chan struct{} // snapshot.outdated of the last snapshot we compared with names
 	held           int             // estimated memory for the names, in bytes
 }
 
@@ -115,7 +116,8 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	}
 	switch {
 	case t.nonce != "" && t.nonce != r.GetResponseNonce():
-		// This crossed our last response. The client will answer that one, and repeat what it wants.
+		// This request crossed our last response. The client will still answer that one, and say
+		// again what it wants.
 		log.Debug("client answers an earlier response")
 		return nil
 	case t.waiting:
@@ -132,8 +134,8 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 }
 
 func (t *topic) subscribe(list []string, all int) (more int) {
-	// In the protocol, a first request without names asks for all resources. more is by how much
-	// the estimated memory has grown.
+	// According to the protocol, a first request without names asks for everything. We return how
+	// much the estimated memory has grown.
 	wildcard := slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.names == nil || t.wildcard)
 	names := make(map[string]bool, len(list))
 	for _, name := range list {
@@ -172,7 +174,7 @@ func (s *clientStream) respond(now *snapshot, server discoveryv3.AggregatedDisco
 		for _, name := range names {
 			found := now.byType[typeURL][name]
 			r.Resources = append(r.Resources, found.content)
-			_, _ = io.WriteString(sum, found.version) // writes to a hash never fail
+			_, _ = io.WriteString(sum, found.version) // writing to a hash never fails
 		}
 		s.responses++
 		r.VersionInfo, r.Nonce = hex.EncodeToString(sum.Sum(nil)[:12]), strconv.Itoa(s.responses)

@@ -1,4 +1,4 @@
-// Package table aligns tables, and detects terminals.
+// Package table aligns tables and detects terminals.
 package table
 
 import (
@@ -15,7 +15,7 @@ import (
 var trailingSpaces = regexp.MustCompile(`(?m) +$`)
 
 // Format aligns the columns of rows, with two spaces between them. The first row usually has the
-// titles. Cells must not contain tabs or newlines.
+// titles. There must be no tabs or newlines in the cells.
 func Format(rows [][]string) string {
 	var out strings.Builder
 	aligned := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -26,17 +26,16 @@ func Format(rows [][]string) string {
 	return trailingSpaces.ReplaceAllString(out.String(), "")
 }
 
-// Painter adds colours to text, or if it is false returns the text unchanged.
+// Painter adds colors to text, unless it's false.
 type Painter bool
 
-// PainterFor returns a Painter for w. It colours text if w is a terminal and the environment allows
-// it (NO_COLOR, TERM=dumb).
+// PainterFor returns a Painter for w. It uses colors if w is a terminal and the environment doesn't
+// object (NO_COLOR, TERM=dumb).
 func PainterFor(w io.Writer) Painter {
 	return Painter(Terminal(w) != nil && os.Getenv("NO_COLOR") == "")
 }
 
-// Terminal returns stream as a file if it is a terminal that supports escape sequences, and nil
-// otherwise.
+// Terminal returns stream as a file if it's a terminal that supports escape sequences, or else nil.
 func Terminal(stream any) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -45,10 +44,8 @@ func Terminal(stream any) *os.File {
 	return f
 }
 
-// Good returns s in green.
 func (p Painter) Good(s string) string { return p.paint("32", s) }
 
-// Bad returns s in red.
 func (p Painter) Bad(s string) string { return p.paint("31", s) }
 
 func (p Painter) paint(code, s string) string {
@@ -58,8 +55,8 @@ func (p Painter) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Percent returns a share in percent with a number of decimal places, or "-" for 0. The results
-// for a column end in the same place.
+// Percent returns a share in percent with the given number of decimal places, or "-" for 0. The
+// results are padded so that a column of them lines up.
 func Percent(share float64, places int) string {
 	text := fmt.Sprintf("%.*f %%", places, 100*share)
 	if share == 0 {

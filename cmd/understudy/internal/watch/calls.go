@@ -15,7 +15,6 @@ import (
 
 const maxInFlight = 1000
 
-// prober is safe for concurrent use.
 type prober struct {
 	rate float64
 
@@ -23,13 +22,12 @@ type prober struct {
 	counts CallCounts
 }
 
-// CallCounts counts the results of calls.
 type CallCounts struct {
 	Sent     int `json:"sent"`
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
-	// NotSent counts calls that we held back: too many were in flight.
+	// NotSent counts calls that we didn't make because too many were in flight.
 	NotSent   int    `json:"held,omitempty"`
 	LastError string `json:"last_error,omitempty"`
 }
@@ -72,7 +70,7 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	switch {
 	case err == nil:
 		t.counts.Answered++
-	case ctx.Err() != nil || endsNow(ctx): // canceled by the end of the watch
+	case ctx.Err() != nil || endsNow(ctx): // canceled because the watch is over
 		t.counts.Sent--
 	default:
 		t.counts.Failed++
@@ -81,7 +79,7 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 }
 
 func endsNow(ctx context.Context) bool {
-	// The server may learn of the deadline before we do.
+	// The server may reach the deadline before we do.
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < 50*time.Millisecond
 }

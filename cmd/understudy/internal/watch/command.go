@@ -32,7 +32,6 @@ const examples = `  understudy watch us.example.com:443,eu.example.com:443 --rat
   understudy watch http://127.0.0.1:8080/debug/understudy/
   understudy watch --for 5s -o json eds://127.0.0.1:18000/shop`
 
-// Command returns the command "watch".
 func Command() *cobra.Command {
 	var o Options
 	command := &cobra.Command{
@@ -67,7 +66,7 @@ func Command() *cobra.Command {
 	return command
 }
 
-// targetFlags make no sense with the URL of a debug page.
+// These make no sense with the URL of a debug page.
 var targetFlags = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
 func (o *Options) validate(flags *pflag.FlagSet) (err error) {

@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/page"
 )
 
-// Event is one line of the output with -o json. docs/watch.md describes its fields.
+// Event is one line of the output with -o json. See docs/watch.md for the fields.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
 	Channel uint64    `json:"channel,omitempty"`
 	Target  string    `json:"target,omitempty"`
 	Text    string    `json:"text"`
-	// State, InUse, Load, Why, Sources and Tree describe a channel. They are set only if Kind is
+	// State, InUse, Load, Why, Sources and Tree describe a channel. They're only set if Kind is
 	// status.
 	State   string        `json:"state,omitempty"`
 	InUse   string        `json:"in_use,omitempty"`
@@ -26,19 +26,19 @@ type Event struct {
 	Why     []string      `json:"why,omitempty"`
 	Sources []page.Source `json:"sources,omitempty"`
 	Tree    *page.Policy  `json:"tree,omitempty"`
-	// Calls is set only if Kind is calls.
+	// Calls is only set if Kind is calls.
 	Calls *CallCounts `json:"calls,omitempty"`
 
 	channel *page.Channel
 }
 
 type follower struct {
-	url      string // URL of the page, or "" for a channel of this process
+	url      string // "" for a channel of this process
 	page     *page.Page
 	err      error // error of the last fetch, or nil
 	errSince time.Time
 	channels map[uint64]*trackedChannel
-	calls    *prober // nil if the watch makes no calls
+	calls    *prober // nil if we don't make calls
 
 	failingSince time.Time // when calls began to fail, or zero
 	lastCounts   CallCounts
@@ -79,7 +79,7 @@ func (f *follower) compare(page *page.Page) (events []Event) {
 		if tracked == nil || tracked.target != c.Target {
 			tracked = &trackedChannel{target: c.Target}
 			if f.page == nil && f.url != "" && len(c.Events) > 0 {
-				tracked.lastEvent = c.Events[0].Time // older ones are not ours to report
+				tracked.lastEvent = c.Events[0].Time // don't report what happened before we started watching
 			}
 		}
 		f.channels[c.ID] = tracked
@@ -131,7 +131,7 @@ func (f *follower) observeCalls(now time.Time, final bool) []Event {
 }
 
 // checkHealth fails if the page is unreachable, if a channel is neither READY nor IDLE, or if all
-// our calls failed.
+// our calls have failed.
 func (f *follower) checkHealth() error {
 	if f.err != nil {
 		return Failure{fmt.Errorf("%s: not reached: %w", f.url, f.err)}

@@ -12,27 +12,28 @@ import (
 	"slices"
 	"time"
 
-	_ "github.com/understudy-lb/understudy/debug" // lists the channels of this process
+	_ "github.com/understudy-lb/understudy/debug" // makes the channels of this process show up on the page
 	"github.com/understudy-lb/understudy/internal/page"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// The server may be hostile. Within these limits, a page takes less than 100 MB of memory; that of a
-// real program has less than 1 MB.
+// The server may be hostile. Within these limits, a page takes less than 100 MB of memory. A real
+// program's page is under 1 MB.
 const (
 	maxPageBytes  = 8 << 20
-	maxPageValues = 300_000 // in all lists and objects
-	maxDepth      = 16      // of the tree
+	maxPageValues = 300_000 // total in all lists and objects
+	maxDepth      = 16      // levels of the tree
 	pageTimeout   = 10 * time.Second
 )
 
-// invalidPageError means that this is no page of debug.Handler, so we do not try again.
+// invalidPageError means that the page isn't from debug.Handler, so there's no point in trying
+// again.
 type invalidPageError struct{ error }
 
 func localPage(context.Context) (*page.Page, error) { return page.Now(), nil }
 
-// openPage also returns the URL without user information and query. Errors tell no more of it than
-// this.
+// openPage also returns the URL without user information and query, which is all that we may show
+// in errors.
 func openPage(target string, t TLS) (fetch func(context.Context) (*page.Page, error), redacted string, err error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
@@ -61,7 +62,7 @@ func redact(u *url.URL) string {
 func fetchPage(ctx context.Context, client *http.Client, u *url.URL) (*page.Page, error) {
 	response, err := client.Do((&http.Request{Method: http.MethodGet, URL: u}).WithContext(ctx))
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // omit the URL, which may contain a password
+		err = wrapped.Err // the URL may contain a password
 	}
 	if err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func fetchPage(ctx context.Context, client *http.Client, u *url.URL) (*page.Page
 }
 
 func parse(body []byte) (*page.Page, error) {
-	// Each value follows a bracket or a comma, so we count these before we decode anything.
+	// Before decoding anything, we check how many values there can be. Each one comes after a
+	// bracket or a comma.
 	values := bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("[")) + bytes.Count(body, []byte(","))
 	if len(body) > maxPageBytes || values > maxPageValues {
 		return nil, invalidPageError{fmt.Errorf("the page has more than %d bytes or %d values", maxPageBytes, maxPageValues)}

@@ -52,16 +52,16 @@ func jsonReporter(out io.Writer) reporter {
 	}
 }
 
-// We write no other escape sequences. We do not count the cells of wide characters, so lines do not
-// wrap.
+// These are the only escape sequences we write. We don't know how wide characters are, so we turn
+// off wrapping.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	clearLine   = "\x1b[K"
 )
 
-// openScreen switches to the terminal's alternate screen. The caller must call restore, which
-// leaves the last state on the terminal.
+// openScreen switches to the terminal's alternate screen. The caller must call restore, which goes
+// back and prints the last state.
 func openScreen(out *os.File) (report reporter, restore func()) {
 	fmt.Fprint(out, enterScreen)
 	shown := ""

@@ -15,13 +15,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// Dial configures the channel to a target.
 type Dial struct {
 	Options       []string // NAME=VALUE, as in the query of a target
 	TLS           TLS
 	XDSInsecure   bool          // no TLS for the management server
-	ServiceConfig string        // in JSON
-	KeepAlive     time.Duration // interval of keepalive pings, or 0 for no pings
+	ServiceConfig string        // JSON
+	KeepAlive     time.Duration // interval of keepalive pings, 0 for none
 }
 
 func isPage(target string) bool {
@@ -55,7 +54,7 @@ func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	}
 	return understudy.NewClient(target, opts,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithIdleTimeout(0), // a channel without calls must not become idle
+		grpc.WithIdleTimeout(0), // don't go idle just because there are no calls
 		grpc.WithUserAgent("understudy-watch"),
 	)
 }

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	maxSiblings  = 10 // children of a policy that the tree lists; it counts the others
+	maxSiblings  = 10 // we list this many children of a policy and count the rest
 	maxTreeLines = 60
-	maxEvents    = 4 // of each channel, on the screen
+	maxEvents    = 4 // per channel, on the screen
 )
 
-// sanitize keeps a name or an error from elsewhere from controlling the terminal.
+// sanitize makes sure that names and errors from elsewhere can't control the terminal.
 func sanitize(text string) string { return printable.Line(text, 500) }
 
 func sentences(c *page.Channel, now time.Time) []string {
@@ -83,7 +83,7 @@ func (t *treeText) child(child *page.Child, indent string) {
 	t.rows = append(t.rows, []string{indent + sanitize(name), sanitize(state), share, sanitize(remarks(child))})
 	below := child.Below
 	if below != nil && len(below.Children) == 1 && below.Children[0].Below != nil {
-		below = below.Children[0].Below // the line of a single locality would repeat that of its priority
+		below = below.Children[0].Below // if there's just one locality, its line would repeat that of the priority
 	}
 	t.policy(below, "  "+strings.Repeat(" ", len(indent)))
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// TLS configures which connections use TLS.
 type TLS struct {
-	// Always enables TLS for connections to loopback, too.
+	// Always means that even connections to loopback use TLS.
 	Always   bool
 	Insecure bool
-	// CA is a file with root certificates. If it is empty, the system's root certificates are used.
+	// CA is a file with root certificates. By default, we use the system's.
 	CA string
-	// Certificate and Key are the files of the client's certificate, if servers require one.
+	// Certificate and Key are the files of the client's certificate, in case servers require one.
 	Certificate, Key string
 }
 
@@ -57,15 +56,15 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A proxy on loopback may forward connections to another machine.
+	// A proxy on loopback may forward connections to other machines.
 	if t.isConfigured() || os.Getenv("HTTPS_PROXY") != "" || os.Getenv("https_proxy") != "" {
 		return credentials.NewTLS(config), nil
 	}
 	return tlsUnlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// tlsUnlessLocal uses TLS unless both ends are on this machine. It decides during the handshake:
-// the remote address is not known earlier.
+// tlsUnlessLocal uses TLS unless both ends are on this machine. We can only tell during the
+// handshake, because that's when we get to know the remote address.
 type tlsUnlessLocal struct {
 	credentials.TransportCredentials
 }

@@ -1,5 +1,5 @@
-// Package watch shows which priority a channel uses, and why. It watches either a channel that it
-// opens to a target, or the channels of a running program, whose debug page it fetches.
+// Package watch shows which priority a channel uses, and why. You can watch a channel that we open
+// to a target, or the channels of a running program, through its debug page.
 package watch
 
 import (
@@ -17,29 +17,29 @@ import (
 	"github.com/understudy-lb/understudy/internal/page"
 )
 
-// ErrUnavailable is returned by Run if calls could not be sent when the watch ended, or all failed.
+// ErrUnavailable is returned by Run if calls couldn't be sent when the watch ended, or if they all
+// failed.
 var ErrUnavailable = errors.New("no calls are answered")
 
-// Failure is an error that is not caused by the arguments: the result could not be written, or the
-// page could not be reached.
+// Failure is an error that isn't about the arguments: we couldn't write the result, or couldn't
+// reach the page.
 type Failure struct{ error }
 
 func (f Failure) Unwrap() error { return f.error }
 
-// Options configure a watch.
 type Options struct {
 	// Target is a gRPC target, or the URL of a debug page.
 	Target string
 	Dial   Dial
-	// Rate is how often the watch calls grpc.health.v1.Health/Check, in calls per second. If it is 0,
-	// the watch makes no calls.
+	// Rate is how many times a second we call grpc.health.v1.Health/Check. If it's 0, we don't make
+	// any calls.
 	Rate    float64
-	Service string        // service name in the requests of these calls
+	Service string        // service name for these calls
 	Timeout time.Duration // timeout of each of these calls
-	// For is the duration of the watch. If it is 0, the watch ends with the context.
+	// For is how long to watch. If it's 0, we watch until the context ends.
 	For time.Duration
-	// Output is "json", "lines", or anything else for a text that is redrawn if Out is a terminal,
-	// and lines otherwise.
+	// Output is "json" or "lines". With anything else, we redraw the text in place if Out is a
+	// terminal, and print lines if it isn't.
 	Output string
 	Out    io.Writer
 }
@@ -47,12 +47,12 @@ type Options struct {
 type watch struct {
 	follower
 	fetch    func(context.Context) (*page.Page, error)
-	interval time.Duration // between two fetches
+	interval time.Duration // time between two fetches
 	report   reporter
 }
 
-// Run watches a target or a debug page until ctx ends. It returns an error if calls could not be
-// sent at that time.
+// Run watches a target or a debug page until ctx ends. It returns an error if calls couldn't be
+// sent at that point.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.For, math.MaxInt64))
 	defer cancel()
@@ -94,8 +94,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (w *watch) startPage(ctx context.Context, o Options) (err error) {
-	// If the URL is not that of a debug page, we give up. If the page is only unreachable, we try
-	// again later.
+	// If it isn't the URL of a debug page, we give up. But if the page just can't be reached, we
+	// try again later.
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would garble the screen
 	if w.fetch, w.url, err = openPage(o.Target, o.Dial.TLS); err != nil {
 		return err
