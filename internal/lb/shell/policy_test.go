@@ -148,6 +148,11 @@ func TestWatchedPoliciesPublish(t *testing.T) {
 		time.Sleep(time.Second)
 		stop()
 		expectWatched(true, false)
+		defer top.(Watchable).Watch()()
+		synctest.Wait()
+		if top.Close(); top.(Watchable).Snapshot() != nil {
+			t.Error("a closed policy has a snapshot")
+		}
 	})
 }
 

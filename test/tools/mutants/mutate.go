@@ -13,15 +13,12 @@ import (
 )
 
 type mutant struct {
-	file, pkg      string
+	file           string
 	line           int
-	function       *ast.FuncDecl // the one that's changed, or nil outside functions
-	from, to       string
-	original, code []byte
+	function       *ast.FuncDecl // with the change in its body, or nil
+	from, to       string        // the line before and after the change
+	original, code []byte        // the content of the file before and after the change
 	set            *token.FileSet
-
-	number     int
-	uncompiled bool
 }
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
@@ -63,7 +60,7 @@ func mutantsOf(dir string) ([]*mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := &walker{base: mutant{file: file, pkg: parsed.Name.Name, original: code, set: set}}
+		w := &walker{base: mutant{file: file, original: code, set: set}}
 		for _, decl := range parsed.Decls {
 			w.base.function, _ = decl.(*ast.FuncDecl)
 			ast.Inspect(decl, w.visit)
@@ -122,7 +119,7 @@ func (w *walker) replace(pos token.Pos, length int, with string) {
 	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
 	m.line = m.set.Position(pos).Line
 	if m.function != nil && pos < m.function.Body.Pos() {
-		m.function = nil // a copy of the function would need the same signature
+		m.function = nil
 	}
 	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
 	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")
