@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -108,46 +109,82 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 		return err
 	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	places := len(all)
+	all = slices.DeleteFunc(all, func(m *mutant) bool { return !strings.Contains(m.String(), match) })
 	count := map[outcome]int{}
-	for _, m := range all {
-		if count[killed]+count[hung]+count[survived]+count[equivalentMutant] == n {
-			break
+	remaining := func() int { return n - count[killed] - count[hung] - count[survived] - count[equivalentMutant] }
+	for remaining() > 0 && len(all) > 0 {
+		batch := min(len(all), remaining()*4/3+1) // about a quarter of the mutants does not compile
+		if err := testBatch(dir, all[:batch], tests, known, count, remaining); err != nil {
+			return err
 		}
-		name, end := dir+"/"+m.String(), equivalentMutant
-		if !strings.Contains(m.String(), match) {
-			continue
-		}
-		if !known[name] {
-			if end, err = m.test(tests); err != nil {
-				return err
-			}
-		}
-		if count[end]++; end == survived || end == hung {
-			fmt.Printf("%s line %d: %s\n", end, m.line, name)
-		}
+		all = all[batch:]
 	}
 	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
-		dir, len(all), count[killed], count[hung], count[survived], count[equivalentMutant])
+		dir, places, count[killed], count[hung], count[survived], count[equivalentMutant])
 	for end, n := range count {
 		total[end] += n
 	}
 	return nil
 }
 
-// The first suite that fails for the mutant is enough.
-func (m *mutant) test(tests []*suite) (end outcome, err error) {
+// We go on until remaining returns 0.
+func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
+	scratch, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	dir := filepath.Join("../..", directory)
+	woven, err := weave(dir, scratch, mutants)
+	if err != nil {
+		return err
+	}
+	for _, m := range mutants {
+		if remaining() == 0 {
+			break
+		}
+		name, end := directory+"/"+m.String(), uncompiled
+		switch {
+		case known[name]:
+			end = equivalentMutant
+		case m.uncompiled:
+		case m.function == nil:
+			end, err = m.testAlone(tests)
+		default:
+			end, err = testWoven(tests, woven, m.number)
+		}
+		if err != nil {
+			return err
+		}
+		if count[end]++; end == survived || end == hung {
+			fmt.Printf("%s line %d: %s\n", end, m.line, name)
+		}
+	}
+	return nil
+}
+
+func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	scratch, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	overlay, err := m.overlay(scratch)
-	if err != nil {
+	p := &program{scratch: scratch, replace: map[string]string{}}
+	if err := p.put(m.file, m.code); err != nil {
 		return "", err
 	}
+	if _, err := p.test(tests[0]); err != nil {
+		return uncompiled, nil //nolint:nilerr // the mutant does not compile
+	}
+	return testWoven(tests, p, 0)
+}
+
+// The first suite that fails for the mutant is enough.
+func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 	for i, s := range tests {
-		if end := s.run(overlay); end != survived {
-			return end, nil
+		if end, err := s.run(p, number); err != nil || end != survived {
+			return end, err
 		}
 		if i == 0 && s.failsUnmutated {
 			return "", errors.New("the package's own tests fail without a mutant")

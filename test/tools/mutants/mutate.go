@@ -13,12 +13,15 @@ import (
 )
 
 type mutant struct {
-	file           string
+	file, pkg      string
 	line           int
-	function       *ast.FuncDecl // with the change in its body, or nil
+	function       *ast.FuncDecl // the changed function, or nil outside functions
 	from, to       string        // the line before and after the change
 	original, code []byte        // the content of the file before and after the change
 	set            *token.FileSet
+
+	number     int
+	uncompiled bool
 }
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
@@ -60,7 +63,7 @@ func mutantsOf(dir string) ([]*mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := &walker{base: mutant{file: file, original: code, set: set}}
+		w := &walker{base: mutant{file: file, pkg: parsed.Name.Name, original: code, set: set}}
 		for _, decl := range parsed.Decls {
 			w.base.function, _ = decl.(*ast.FuncDecl)
 			ast.Inspect(decl, w.visit)
@@ -119,7 +122,7 @@ func (w *walker) replace(pos token.Pos, length int, with string) {
 	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
 	m.line = m.set.Position(pos).Line
 	if m.function != nil && pos < m.function.Body.Pos() {
-		m.function = nil
+		m.function = nil // the copy of the function must have the same signature
 	}
 	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
 	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -14,7 +13,7 @@ import (
 const maxTimeout = 10 * time.Minute
 
 type suite struct {
-	pkg            string
+	dir            string // the directory of the package
 	flags          []string
 	limit          time.Duration // the timeout of the tests; 0 before the first run
 	failsUnmutated bool          // the tests fail even without a mutant, so they cannot detect mutants
@@ -25,15 +24,15 @@ type suite struct {
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
-		out, err := run("list", "-f", "{{.ImportPath}} {{.TestImports}} {{.XTestImports}}", pattern)
+		out, err := runIn("../..", nil, maxTimeout, "go", "list", "-f", "{{.Dir}} {{.TestImports}} {{.XTestImports}}", pattern)
 		if err != nil {
 			return nil, fmt.Errorf("go list %s: %w\n%s", pattern, err, out)
 		}
 		for line := range strings.Lines(out) {
-			s := &suite{}
-			s.pkg, line, _ = strings.Cut(line, " ")
+			s := &suite{flags: []string{"-test.failfast"}}
+			s.dir, line, _ = strings.Cut(line, " ")
 			if strings.Contains(line, "pgregory.net/rapid") {
-				s.flags = []string{"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms"}
+				s.flags = append(s.flags, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 			}
 			all = append(all, s)
 		}
@@ -43,53 +42,43 @@ func suitesOf(patterns []string) ([]*suite, error) {
 
 // On the first call, we also run the tests without a mutant. If they fail then, they cannot detect
 // mutants, and all mutants count as survived.
-func (s *suite) run(overlay string) outcome {
-	if s.limit == 0 {
+func (s *suite) run(p *program, number int) (outcome, error) {
+	test, err := p.test(s)
+	if err != nil || test == "" {
+		return survived, err
+	}
+	if s.limit == 0 && number != 0 {
 		begin := time.Now()
-		if out, err := s.test("", maxTimeout); err != nil {
-			fmt.Printf("the tests in %s fail without a mutant: %s\n", s.pkg, out)
+		if out, err := runIn(s.dir, nil, maxTimeout, test, s.flags...); err != nil {
+			fmt.Printf("the tests in %s fail without a mutant: %s\n", s.dir, out)
 			s.failsUnmutated = true
 		}
 		s.limit = min(maxTimeout, max(30*time.Second, 10*time.Since(begin)))
 	}
+	limit := s.limit
+	if limit == 0 {
+		limit = maxTimeout
+	}
 	if s.failsUnmutated {
-		return survived
+		return survived, nil
 	}
-	switch out, err := s.test(overlay, s.limit); {
+	begin := time.Now()
+	switch _, err := runIn(s.dir, []string{fmt.Sprintf("MUTANT=%d", number)}, limit, test, s.flags...); {
 	case err == nil:
-		return survived
-	case strings.Contains(out, "[build failed]"):
-		return uncompiled
-	case strings.Contains(out, "panic: test timed out"):
-		return hung
+		return survived, nil
+	case time.Since(begin) >= limit:
+		return hung, nil
+	default:
+		return killed, nil
 	}
-	return killed
 }
 
-func (s *suite) test(overlay string, limit time.Duration) (string, error) {
-	return run(append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", limit.String(), s.pkg}, s.flags...)...)
-}
-
-func run(args ...string) (string, error) {
-	command := exec.Command("go", args...)
-	command.Dir = "../.."
+func runIn(dir string, env []string, limit time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir, command.WaitDelay = dir, time.Second
+	command.Env = append(os.Environ(), env...)
 	out, err := command.CombinedOutput()
 	return string(out), err
-}
-
-// overlay writes the changed file, and the file that makes go use it, to dir.
-func (m *mutant) overlay(dir string) (string, error) {
-	original, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", err
-	}
-	changed, overlay := filepath.Join(dir, filepath.Base(m.file)), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, m.code, 0o600); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, os.WriteFile(overlay, text, 0o600)
 }
