@@ -16,7 +16,7 @@ import (
 //go:embed messages.txt
 var messages string
 
-// One paragraph of messages. It's either a heading or the rest.
+// explained is a paragraph of messages. It has either just a heading, or all the other fields.
 type explained struct {
 	Heading     string
 	Words       []string

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Recent counts the calls that ended within the last ten seconds. If most of them failed only just
-// now, we look at fewer seconds, see windows.
+// Recent counts the calls that ended within the last ten seconds. If calls have only just started
+// to fail, we look at fewer seconds, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
