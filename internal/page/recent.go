@@ -31,7 +31,7 @@ type recents [len(windows)]shell.Recent
 const minCalls = 3
 
 func recentOf(counts recents, earliest, now time.Time) *Recent {
-	// Calls can't have started before earliest, so a rate must not cover more time than that.
+	// There were no calls before earliest, so the rate must not cover more time than that.
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {
 		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= minCalls {

@@ -299,7 +299,7 @@ type endpoint struct {
 	row                 int
 	period              uint64 // incremented when a row of failures begins or the outlier's state changes
 	rowSince            uint64
-	ejection            uint64 // the period that began with the current ejection; 0 if the endpoint isn't ejected
+	ejection            uint64 // the period that began with the last ejection; 0 in the state InService
 }
 
 func (e *endpoint) apply(actions []pickfirst.Action) {

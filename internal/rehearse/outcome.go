@@ -17,8 +17,8 @@ type Outcome struct {
 	Seconds     []Second
 }
 
-// Second has the calls that began in a given second: how many were answered by each priority, and
-// how many were lost.
+// Second counts the calls that began in a given second: those that each priority answered, and
+// those that were lost.
 type Second struct {
 	Answered []int
 	Lost     int

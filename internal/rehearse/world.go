@@ -1,6 +1,6 @@
 // Package rehearse plays a fleet's outage in virtual time. Its clients make decisions with the same
-// cores as real channels, and its servers can get full, slow or silent. A few minutes in
-// the life of hundreds of clients take a fraction of a second.
+// cores as real channels, and its servers can get full, slow or silent. Playing a few minutes with
+// hundreds of clients takes a fraction of a second.
 //
 //	channel   core/join, core/priority, core/share, core/outlierdetection, core/weightedtarget,
 //	          core/weightedroundrobin, core/pickfirst: composed as the policies compose them
