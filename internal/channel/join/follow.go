@@ -22,7 +22,7 @@ type State struct {
 	// Mechanisms has the mechanisms that have answered or failed, in priority order. It's empty
 	// until the first answer.
 	Mechanisms []MechanismState
-	// Before the first answer, Why has the failures or what we're waiting for. After that, it only
+	// Why has the failures so far, or what we're waiting for. Once there's been an answer, it only
 	// has current problems of sources whose last answer was a list of mechanisms.
 	Why     string
 	Waiting []string // names of mechanisms that have neither answered nor failed

@@ -72,8 +72,8 @@ type Mechanism struct {
 	// TrustNames makes us verify an endpoint against its own Hostname, if it has one, instead of
 	// ServerName.
 	TrustNames bool
-	// While the channel is idle, its last good answer is stored under Key. If Key is nil, we don't
-	// store any.
+	// Key is the key under which the last good answer is stored while the channel is idle. If it's
+	// nil, we don't store any.
 	Key any
 
 	entry    string                     // in a list, the name of the mechanism whose source sent the list
