@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// messages explains what users may see in logs and errors, both of the library and of the command.
+// messages.txt explains what users may see in the logs and errors of the library and the command.
 // Each paragraph starts with one or more messages, followed by their cause and what to do about it,
 // both indented. The page can show them offline, and docs/howto/troubleshooting.md is generated from
 // them.

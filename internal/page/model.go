@@ -73,7 +73,7 @@ func (c *Channel) HeadlineFor(duration string) string {
 	return text + c.ending()
 }
 
-// HeadlineSince is the time since which Headline has been true, or nil if we don't know.
+// HeadlineSince returns the time when Headline became true, or nil if we don't know.
 func (c *Channel) HeadlineSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since

@@ -78,7 +78,7 @@ func scheduledOf(details any) []uint64 {
 	return nil
 }
 
-// shares also adds notes about dropped calls and ejected endpoints to p.
+// Notes about dropped calls and ejected endpoints are added to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))

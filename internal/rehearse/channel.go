@@ -186,7 +186,7 @@ func (c *channel) setLast() {
 	}
 }
 
-// want asks for another priority if the lowest READY one can't carry its calls.
+// We want another priority if the lowest READY one can't carry its calls.
 func (c *channel) want() {
 	below := ""
 	if p := share.Short(c.order()); p >= 0 {
@@ -261,7 +261,7 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-// seconds caps values that would overflow. No run takes that long anyway.
+// Values that would overflow are capped. No run takes that long anyway.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), 1e18))
 }
@@ -308,7 +308,7 @@ func (c *channel) pick(r *call) {
 	}
 }
 
-// with calls f and, if that changes what the share means for other priorities, settles.
+// We settle if f has changed what the share means for other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
 	before := s.Standing()

@@ -14,8 +14,8 @@ import (
 // lastGood has the last good answers. gRPC closes the resolver when a channel goes idle, so if the
 // source is down by the time the channel wakes up again, we use the answer in here. We keep an
 // answer while a source with its key is running, and for another hour after it was last confirmed.
-// At most 1,000 answers without a running source are kept, with 200,000 endpoints in total. If
-// there are more, we drop those whose sources stopped first.
+// We keep at most 1,000 answers without a running source, with at most 200,000 endpoints in total.
+// If there are more, we drop those whose sources stopped first.
 var lastGood answerStore
 
 const (

@@ -94,7 +94,7 @@ func (t Tree) Config() *lbconfig.Priority {
 	return policies.config(t.Priorities)
 }
 
-// With returns a copy of the tree that uses the cluster's outlier detection o, which has no child
+// With returns a copy of the tree that uses o as the cluster's outlier detection. o has no child
 // policy and may be nil. The channel's settings take precedence over it. If reresolves is true, the
 // priorities pass on requests for re-resolution.
 func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {

@@ -106,7 +106,7 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 	if !served {
 		return nil, nil, t.nonce == "" && n.loaded && !n.incomplete
 	}
-	// Clients drop listeners and clusters that aren't in a response, but they keep such endpoints.
+	// Clients drop any listener or cluster that isn't in a response, but they keep endpoints.
 	listsAll := typeURL != endpointType
 	if !n.mayRespond(listsAll, t) {
 		return nil, nil, false
