@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// messages.txt explains what users may see in the logs and errors of the library and the command.
+// The embedded text explains what users may see in the logs and errors of the library and command.
 // Each paragraph starts with one or more messages, followed by their cause and what to do about it,
 // both indented. The page can show them offline, and docs/howto/troubleshooting.md is generated from
 // them.
