@@ -29,9 +29,9 @@ type Channel struct {
 	childOf map[string]core.ID
 	logged  lastTexts
 
-	// The service config is the user's plus a fixed loadBalancingConfig, so we only parse it once
-	// for each of the two. The actual configuration of the policies travels in the state, as a
-	// value.
+	// awaiting and serving are the user's service config with a loadBalancingConfig for the time
+	// before and after the first answer. We parse each of them just once, since the policies get
+	// their actual configuration as a value in the resolver state.
 	policies          *topology.Policies
 	awaiting, serving *serviceconfig.ParseResult
 }
@@ -171,8 +171,8 @@ type naming struct {
 	told       time.Time // when we told the program's logger that the source is failing, or zero
 }
 
-// childName returns the prefix for the names of a mechanism's children, or the name itself if it
-// only has one child. We append a number if the names could clash with those of another mechanism's
+// childName returns a prefix for the names of a mechanism's children. An only child gets the prefix
+// itself as its name. We append a number if the names could clash with those of another mechanism's
 // children.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {

@@ -28,7 +28,8 @@ func (h *clientLocation) Location() location.Location {
 }
 
 // The location is made up of the settings, the environment and whatever the mechanisms' sources
-// know. We call note for every setting that has no effect. It must only log each text once.
+// know. note is called for every setting that has no effect. It may get the same text again, but
+// should only log it once.
 func newClientLocation(given options.Settings, mechanisms []Mechanism, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer, note: note}
 	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p Mechanism) bool { return p.Prefer != "" }) {

@@ -72,8 +72,8 @@ type Mechanism struct {
 	// TrustNames makes us verify an endpoint against its own Hostname, if it has one, instead of
 	// ServerName.
 	TrustNames bool
-	// Key is where the last good answer is stored while the channel is idle. If it's nil, we don't
-	// store any.
+	// Key is the key under which the last good answer is stored while the channel is idle. If it's
+	// nil, we don't store any.
 	Key any
 
 	entry    string                     // in a list, the name of the mechanism whose source sent the list
@@ -92,7 +92,7 @@ type Join struct {
 	handle     func(core.Message) error
 	onClose    func()  // may be nil
 	afterBatch func()  // called after each batch of events, may be nil
-	caller     *caller // the Update call whose answer is on its way to the channel, empty if there's none
+	caller     *caller // the Update call whose answer we're passing on to the channel; an empty caller if there's none
 
 	records serial.Records
 	reports serial.Limit
@@ -113,8 +113,8 @@ type slot struct {
 	tree    topology.Tree
 
 	succeeds   bool                             // another mechanism had this name when we started
-	removed    atomic.Bool                      // once set, we ignore any further reports of the source
-	lastAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
+	removed    atomic.Bool                      // once set, we ignore any further reports from the source
+	lastAnswer atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
 	usedAnswer atomic.Pointer[topology.Checked] // the last answer we gave to the core
 	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
@@ -163,8 +163,8 @@ func coreMechanism(m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: m.Name, Source: source, OutlierDetection: m.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It can't wait for running updates or calls to sources, since they may be
-// what's calling Close. In that case, the sources are stopped once those calls return.
+// Close stops the sources. If an update or a call to a source is running, the sources are stopped
+// once that call returns. We can't wait for it here, since it may be what's calling Close.
 func (j *Join) Close() {
 	if j.closed.Swap(true) {
 		return
@@ -257,8 +257,8 @@ func (j *Join) log(s *slot, a *core.Action) {
 
 const maxLength = 500 // bytes per text in a record
 
-// We keep the program's logger quiet. It only hears that a source is failing and that it has
-// recovered.
+// To keep the program's logger quiet, we only tell it when a source starts failing and when it
+// recovers.
 func (j *Join) tell(s *slot, a *core.Action) {
 	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
 	switch {

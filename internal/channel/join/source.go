@@ -150,9 +150,9 @@ func (s *slot) fail(err error) {
 	})
 }
 
-// Answers are queued, unless they come from a gRPC resolver, which wants to know if the channel
-// returns an error. Those go to the channel on the caller's stack. But if other events are running
-// at the time, we don't wait for our turn and return nil.
+// Answers are normally queued. But a gRPC resolver wants to know whether the channel returns an
+// error, so we send its answers to the channel right here, on the caller's stack. If other events
+// are running at the time, we return nil instead of waiting for our turn.
 func (s *slot) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil
