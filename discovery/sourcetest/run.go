@@ -15,7 +15,7 @@ import (
 
 var errOver = errors.New("over")
 
-// Run tests that a source keeps the rules of discovery.Source, discovery.Started and
+// Run tests that a source follows the rules of discovery.Source, discovery.Started and
 // discovery.Receiver. It runs several subtests, each in its own testing/synctest bubble. In each of
 // them, it calls source and then tests what it returned. A bubble has a fake clock, and a real
 // socket would stop it. So anything that the source depends on, such as a registry, must be a fake

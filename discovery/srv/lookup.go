@@ -65,7 +65,7 @@ type result struct {
 	err          error
 }
 
-// lookUp looks up the SRV records, and then the addresses of their hosts. Once every names.Hold, it
+// lookUp looks up the SRV records, and then the addresses of their hosts. Every names.Hold, it
 // calls onPartial with the results so far, if there are any new ones.
 func (s source) lookUp(ctx context.Context, onPartial func(answer)) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
