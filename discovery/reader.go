@@ -30,9 +30,9 @@ func Register(scheme string, parse Parser) {
 	resolver.Register(&registeredBuilder{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registeredBuilder is what we register with gRPC. The actual builder is only created when it's
-// first used, because at this point, package join may not be initialized yet, and it may not be
-// linked at all.
+// registeredBuilder is what we register with gRPC. It creates the actual builder when that's first
+// needed, because package join may not be initialized yet when a source registers, and may not even
+// be linked.
 type registeredBuilder struct {
 	*reader
 	builder func() options.Builder

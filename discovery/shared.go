@@ -13,7 +13,7 @@ import (
 // it. For example, many channels can share one watch of a service in a registry. Sources are shared
 // if their keys are equal. The key must include everything that determines the endpoints, such as
 // credentials, and its type must be defined in the source's package. If two sources have the same
-// key but aren't the same, we use the one that was started first.
+// key but still differ, we use the one that was started first.
 //
 // A channel that joins later receives the last answer right away, along with any later Fail or
 // Unconfirmed that still applies. The source is closed when no channel has used it for the duration
@@ -164,7 +164,7 @@ const (
 	kinds
 )
 
-// A report makes earlier ones of its own kind obsolete, and those of the kinds listed here.
+// A report makes earlier ones obsolete if they have the same kind, or one of those listed here.
 var ends = [kinds][]int{
 	answered:    {trying, confirmed, failed, outdated, rejected},
 	confirmed:   {trying, failed, outdated},

@@ -17,8 +17,8 @@ import (
 // channels only share a connection if their credentials are equal.
 var systemTLS = credentials.NewTLS(nil)
 
-// credentialsFor returns the credentials for the management server at uri, whether that's from the
-// target or from the bootstrap.
+// credentialsFor returns the credentials for a management server. Its uri may come from the target
+// or from the bootstrap.
 func (o *options) credentialsFor(uri string, boot *bootstrap) (credentials.TransportCredentials, error) {
 	if o.credentials != nil {
 		return o.credentials, nil

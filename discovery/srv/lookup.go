@@ -43,7 +43,7 @@ type record struct {
 	host     string
 	port     uint16
 	priority uint16
-	weight   uint64 // after merged, possibly a sum
+	weight   uint64 // may be the sum of several, see merged
 }
 
 type answer struct {
@@ -52,8 +52,8 @@ type answer struct {
 	problems  []error                 // with single records or hosts
 }
 
-// families are networks for LookupNetIP. We look up IPv4 and IPv6 addresses separately, so that we
-// can still use one of them if the other lookup fails.
+// families has the networks for LookupNetIP. We look up IPv4 and IPv6 addresses separately, so that
+// we can still use one family if the lookup of the other fails.
 var families = [2]string{"ip4", "ip6"}
 
 // nameOf returns the key for the addresses that a host has in one family.
