@@ -100,9 +100,9 @@ func (r *Receiver) Rejected(err error) {
 }
 
 // Trying says in a few words what the source is waiting for before its first answer, e.g. "looking
-// up shop.example.com". An empty text clears it. The text shows up on the debug page, in the errors
-// of calls whose deadline expires after 0.2 s or later, and in the log after 2 s. Once there's an
-// answer or a failure, the text is cleared, and Trying has no effect anymore.
+// up shop.example.com". To clear it, pass an empty string. The text shows up on the debug page, in
+// the errors of calls whose deadline expires after 0.2 s or more, and in the log after 2 s. Once
+// there's an answer or a failure, the text is cleared and Trying no longer has any effect.
 func (r *Receiver) Trying(text string) {
 	if r.hooks.Trying != nil {
 		r.hooks.Trying(text)

@@ -1,5 +1,5 @@
-// Package rehearse plays outages of a target's priorities before they happen, to find out what
-// they'd cost.
+// Package rehearse simulates outages of a target's priorities to find out what they'd cost before
+// they really happen.
 package rehearse
 
 import (
