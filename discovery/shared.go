@@ -20,9 +20,9 @@ import (
 // that determines the endpoints, such as credentials. If sources with equal keys differ, the one
 // that is started first is used.
 //
-// Update returns what the first channel says that has applied the answer. Channels that are slower
-// don't delay the source or the other channels. When they're ready they get the latest answer, and
-// may miss earlier ones.
+// Update returns what the first channel says that has applied the answer. If a slower channel
+// rejects it, the source's ResolveNow is called. Slow channels don't delay the source or the other
+// channels. When they're ready they get the latest answer, and may miss earlier ones.
 func Shared[K comparable](key K, linger time.Duration, s Source) Source {
 	return shared{s, key, linger}
 }
@@ -39,17 +39,14 @@ func (s shared) Start(r *Receiver) (Started, error) {
 		g.leave(nil, 0)
 		return Started{}, err
 	}
-	m := &member{receiver: r}
+	m := &member{Receiver: r}
 	groups.mu.Lock()
 	g.members[m], m.waiting = true, g.current
 	groups.mu.Unlock()
 	m.events.Run(m.deliver)
-	return Started{
-		Close:           func() { g.leave(m, s.linger) },
-		ResolveNow:      g.call(g.started.ResolveNow),
-		EndpointsFailed: g.call(g.started.EndpointsFailed),
-		Confirmed:       g.started.Confirmed,
-	}, nil
+	started := *g.started
+	started.Close = func() { g.leave(m, s.linger) }
+	return started, nil
 }
 
 var groups = struct {
@@ -75,10 +72,13 @@ type group struct {
 
 // member is a channel that uses a shared source. Reports for it wait while it applies others.
 type member struct {
-	receiver *Receiver
+	*Receiver
 	events   serial.Serializer
 	delivery serial.Slot
-	waiting  reports // guarded by groups.mu
+
+	// guarded by groups.mu
+	waiting reports
+	refuses bool // the last answer
 }
 
 // join returns the group of a key, and counts the caller as a user.
@@ -87,7 +87,7 @@ func join(key any) *group {
 	defer groups.mu.Unlock()
 	g := groups.all[key]
 	if g == nil {
-		g = &group{key: key, members: make(map[*member]bool)}
+		g = &group{key: key, members: make(map[*member]bool), replaced: func(error) {}}
 		groups.all[key] = g
 	}
 	if g.users++; g.timer != nil {
@@ -101,7 +101,9 @@ func join(key any) *group {
 func (g *group) leave(m *member, linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
-	delete(g.members, m)
+	if delete(g.members, m); len(g.members) == 0 {
+		g.replaced(nil) // m may hang
+	}
 	switch g.users--; {
 	case g.users > 0:
 	case linger == 0:
@@ -136,6 +138,7 @@ func (g *group) start(s Source, first *Receiver) error {
 	}
 	started, err := s.Start(g.receiver(first))
 	if err == nil {
+		started.ResolveNow, started.EndpointsFailed = g.call(started.ResolveNow), g.call(started.EndpointsFailed)
 		g.started = &started
 	}
 	return err
@@ -173,9 +176,12 @@ var ends = [kinds][]int{
 }
 
 // reports holds the latest report of each kind, as a function that passes it to a channel.
-type reports [kinds]func(*Receiver)
+type reports [kinds]func(*member)
 
-func (r *reports) add(kind int, pass func(*Receiver)) {
+func (r *reports) add(kind int, pass func(*member)) {
+	if r[outdated] != nil && (kind == answered || kind == confirmed) {
+		r[unconfirmed] = func(m *member) { m.Unconfirmed(nil, time.Time{}) } // outdated would have replaced an earlier one
+	}
 	for _, k := range ends[kind] {
 		r[k] = nil
 	}
@@ -183,25 +189,21 @@ func (r *reports) add(kind int, pass func(*Receiver)) {
 }
 
 func (m *member) deliver() {
-	for pass := m.next(); pass != nil; pass = m.next() {
-		pass(m.receiver)
-	}
-}
-
-func (m *member) next() func(*Receiver) {
 	groups.mu.Lock()
-	defer groups.mu.Unlock()
-	for kind, pass := range m.waiting {
-		if pass != nil {
+	for kind := 0; kind < kinds; kind++ {
+		if pass := m.waiting[kind]; pass != nil {
 			m.waiting[kind] = nil
-			return pass
+			groups.mu.Unlock()
+			pass(m)
+			groups.mu.Lock()
+			kind = -1 // there may be new reports, so start over
 		}
 	}
-	return nil
+	groups.mu.Unlock()
 }
 
 // report queues a report for each member. groups.mu must be locked.
-func (g *group) report(kind int, pass func(*Receiver)) {
+func (g *group) report(kind int, pass func(*member)) {
 	g.current.add(kind, pass)
 	g.current[confirmed], g.current[rejected] = nil, nil // new members need neither
 	for m := range g.members {
@@ -211,14 +213,22 @@ func (g *group) report(kind int, pass func(*Receiver)) {
 }
 
 // answer reports an answer and waits for the first member that has applied it, unless there's no
-// member, or the next answer comes first.
+// member, or the next answer comes first. If a later member rejects the answer, the source is asked
+// to resolve again instead.
 func (g *group) answer(pass func(*Receiver) error) error {
 	applied, done := context.WithCancelCause(context.Background())
 	groups.mu.Lock()
-	g.report(answered, func(r *Receiver) { done(pass(r)) })
-	if g.replaced != nil {
-		g.replaced(nil)
-	}
+	g.report(answered, func(m *member) {
+		err := pass(m.Receiver)
+		done(err)
+		groups.mu.Lock()
+		defer groups.mu.Unlock()
+		if err != nil && !m.refuses && g.members[m] && g.started.ResolveNow != nil && errors.Is(context.Cause(applied), context.Canceled) {
+			g.started.ResolveNow()
+		}
+		m.refuses = err != nil
+	})
+	g.replaced(nil)
 	if g.replaced = done; len(g.members) == 0 {
 		done(nil)
 	}
@@ -231,7 +241,7 @@ func (g *group) answer(pass func(*Receiver) error) error {
 }
 
 func (g *group) receiver(first *Receiver) *Receiver {
-	report := func(kind int, pass func(*Receiver)) {
+	report := func(kind int, pass func(*member)) {
 		groups.mu.Lock()
 		defer groups.mu.Unlock()
 		g.report(kind, pass)
@@ -241,17 +251,17 @@ func (g *group) receiver(first *Receiver) *Receiver {
 		Mechanisms: func(list []Mechanism) {
 			_ = g.answer(func(r *Receiver) error { r.Mechanisms(list); return nil })
 		},
-		Fail:    func(err error) { report(failed, func(r *Receiver) { r.Fail(err) }) },
-		Confirm: func() { report(confirmed, (*Receiver).Confirm) },
+		Fail:    func(err error) { report(failed, func(m *member) { m.Fail(err) }) },
+		Confirm: func() { report(confirmed, (*member).Confirm) },
 		Unconfirmed: func(err error, since time.Time) {
 			kind := outdated
 			if since.IsZero() {
 				kind = unconfirmed
 			}
-			report(kind, func(r *Receiver) { r.Unconfirmed(err, since) })
+			report(kind, func(m *member) { m.Unconfirmed(err, since) })
 		},
-		Rejected:   func(err error) { report(rejected, func(r *Receiver) { r.Rejected(err) }) },
-		Trying:     func(text string) { report(trying, func(r *Receiver) { r.Trying(text) }) },
+		Rejected:   func(err error) { report(rejected, func(m *member) { m.Rejected(err) }) },
+		Trying:     func(text string) { report(trying, func(m *member) { m.Trying(text) }) },
 		Remembered: first.Remembered,
 	})
 }
