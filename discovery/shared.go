@@ -179,9 +179,6 @@ var ends = [kinds][]int{
 type reports [kinds]func(*member)
 
 func (r *reports) add(kind int, pass func(*member)) {
-	if r[outdated] != nil && (kind == answered || kind == confirmed) {
-		r[unconfirmed] = func(m *member) { m.Unconfirmed(nil, time.Time{}) } // outdated would have replaced an earlier one
-	}
 	for _, k := range ends[kind] {
 		r[k] = nil
 	}
@@ -207,6 +204,9 @@ func (g *group) report(kind int, pass func(*member)) {
 	g.current.add(kind, pass)
 	g.current[confirmed], g.current[rejected] = nil, nil // new members need neither
 	for m := range g.members {
+		if m.waiting[outdated] != nil && (kind == answered || kind == confirmed) {
+			m.waiting[unconfirmed] = func(m *member) { m.Unconfirmed(nil, time.Time{}) } // outdated would have replaced an earlier one
+		}
 		m.waiting.add(kind, pass)
 		m.delivery.Enqueue(&m.events, m.deliver)
 	}
