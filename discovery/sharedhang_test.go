@@ -29,6 +29,7 @@ func TestSharedSourceLearnsOfLaterRejection(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if s.resolveNows != 1 {
 			t.Errorf("the source was asked to resolve again %d times, want once", s.resolveNows)
 		}
