@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,14 +31,8 @@ func (t *Target) Refresh(defaults Refresh) Refresh {
 			}
 		}
 	}
-	r := defaults
-	if t.options.Refresh != 0 {
-		r.Every = max(t.options.Refresh, 0)
-	}
-	if t.options.RemoveAfter != 0 {
-		r.RemoveAfter = t.options.RemoveAfter
-	}
-	return r
+	// The option is negative if the user has disabled refreshing.
+	return Refresh{max(cmp.Or(t.options.Refresh, defaults.Every), 0), cmp.Or(t.options.RemoveAfter, defaults.RemoveAfter)}
 }
 
 // LookUp calls lookUp, and then again one interval after each answer. If the channel calls

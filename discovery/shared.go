@@ -20,9 +20,9 @@ import (
 // linger. That way, a channel that's reopened soon doesn't have to wait. If linger is 0, the source
 // is closed as soon as no channel uses it.
 //
-// Update returns the result from the first channel to apply the answer. Channels that are slower
-// don't delay the source or the other channels. They get the latest answer when they're ready, and
-// may miss earlier ones.
+// Update returns the result from the first channel to apply the answer. If a slower channel rejects
+// it, we call the source's ResolveNow instead. Slow channels don't delay the source or the other
+// channels. They get the latest answer when they're ready, and may miss earlier ones.
 func Shared[K comparable](key K, linger time.Duration, s Source) Source {
 	return shared{s, key, linger}
 }
@@ -39,17 +39,14 @@ func (s shared) Start(r *Receiver) (Started, error) {
 		g.leave(nil, 0)
 		return Started{}, err
 	}
-	m := &member{receiver: r}
+	m := &member{Receiver: r}
 	groups.mu.Lock()
 	g.members[m], m.waiting = true, g.current
 	groups.mu.Unlock()
 	m.events.Run(m.deliver)
-	return Started{
-		Close:           func() { g.leave(m, s.linger) },
-		ResolveNow:      g.call(g.started.ResolveNow),
-		EndpointsFailed: g.call(g.started.EndpointsFailed),
-		Confirmed:       g.started.Confirmed,
-	}, nil
+	started := *g.started
+	started.Close = func() { g.leave(m, s.linger) }
+	return started, nil
 }
 
 var groups = struct {
@@ -76,10 +73,13 @@ type group struct {
 // member is a channel that uses a shared source. While it's busy applying a report, further ones
 // are kept in waiting.
 type member struct {
-	receiver *Receiver
+	*Receiver
 	events   serial.Serializer
 	delivery serial.Slot
-	waiting  reports // guarded by groups.mu
+
+	// guarded by groups.mu
+	waiting reports
+	refuses bool // the last answer
 }
 
 // join adds a user to the key's group, which it creates if necessary.
@@ -88,7 +88,7 @@ func join(key any) *group {
 	defer groups.mu.Unlock()
 	g := groups.all[key]
 	if g == nil {
-		g = &group{key: key, members: make(map[*member]bool)}
+		g = &group{key: key, members: make(map[*member]bool), replaced: func(error) {}}
 		groups.all[key] = g
 	}
 	if g.users++; g.timer != nil {
@@ -102,7 +102,9 @@ func join(key any) *group {
 func (g *group) leave(m *member, linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
-	delete(g.members, m)
+	if delete(g.members, m); len(g.members) == 0 {
+		g.replaced(nil) // m may hang
+	}
 	switch g.users--; {
 	case g.users > 0:
 	case linger == 0:
@@ -136,6 +138,7 @@ func (g *group) start(s Source, first *Receiver) error {
 	}
 	started, err := s.Start(g.receiver(first))
 	if err == nil {
+		started.ResolveNow, started.EndpointsFailed = g.call(started.ResolveNow), g.call(started.EndpointsFailed)
 		g.started = &started
 	}
 	return err
@@ -173,9 +176,9 @@ var ends = [kinds][]int{
 }
 
 // reports has the latest report of each kind, as a function that passes it to a channel.
-type reports [kinds]func(*Receiver)
+type reports [kinds]func(*member)
 
-func (r *reports) add(kind int, pass func(*Receiver)) {
+func (r *reports) add(kind int, pass func(*member)) {
 	for _, k := range ends[kind] {
 		r[k] = nil
 	}
@@ -183,42 +186,49 @@ func (r *reports) add(kind int, pass func(*Receiver)) {
 }
 
 func (m *member) deliver() {
-	for pass := m.next(); pass != nil; pass = m.next() {
-		pass(m.receiver)
-	}
-}
-
-func (m *member) next() func(*Receiver) {
 	groups.mu.Lock()
-	defer groups.mu.Unlock()
-	for kind, pass := range m.waiting {
-		if pass != nil {
+	for kind := 0; kind < kinds; kind++ {
+		if pass := m.waiting[kind]; pass != nil {
 			m.waiting[kind] = nil
-			return pass
+			groups.mu.Unlock()
+			pass(m)
+			groups.mu.Lock()
+			kind = -1 // there may be new reports, so start over
 		}
 	}
-	return nil
+	groups.mu.Unlock()
 }
 
 // report queues a report for each member. groups.mu must be held.
-func (g *group) report(kind int, pass func(*Receiver)) {
+func (g *group) report(kind int, pass func(*member)) {
 	g.current.add(kind, pass)
 	g.current[confirmed], g.current[rejected] = nil, nil // new members don't need these
 	for m := range g.members {
+		if m.waiting[outdated] != nil && (kind == answered || kind == confirmed) {
+			m.waiting[unconfirmed] = func(m *member) { m.Unconfirmed(nil, time.Time{}) } // outdated would have replaced an earlier one
+		}
 		m.waiting.add(kind, pass)
 		m.delivery.Enqueue(&m.events, m.deliver)
 	}
 }
 
 // answer reports an answer, and waits until the first member has applied it. If there are no
-// members, it doesn't wait. It also stops waiting when the next answer arrives.
+// members, it doesn't wait. It also stops waiting when the next answer arrives. If a later member
+// rejects the answer, we ask the source to resolve again.
 func (g *group) answer(pass func(*Receiver) error) error {
 	applied, done := context.WithCancelCause(context.Background())
 	groups.mu.Lock()
-	g.report(answered, func(r *Receiver) { done(pass(r)) })
-	if g.replaced != nil {
-		g.replaced(nil)
-	}
+	g.report(answered, func(m *member) {
+		err := pass(m.Receiver)
+		done(err)
+		groups.mu.Lock()
+		defer groups.mu.Unlock()
+		if err != nil && !m.refuses && g.members[m] && g.started.ResolveNow != nil && errors.Is(context.Cause(applied), context.Canceled) {
+			g.started.ResolveNow()
+		}
+		m.refuses = err != nil
+	})
+	g.replaced(nil)
 	if g.replaced = done; len(g.members) == 0 {
 		done(nil)
 	}
@@ -231,7 +241,7 @@ func (g *group) answer(pass func(*Receiver) error) error {
 }
 
 func (g *group) receiver(first *Receiver) *Receiver {
-	report := func(kind int, pass func(*Receiver)) {
+	report := func(kind int, pass func(*member)) {
 		groups.mu.Lock()
 		defer groups.mu.Unlock()
 		g.report(kind, pass)
@@ -241,17 +251,17 @@ func (g *group) receiver(first *Receiver) *Receiver {
 		Mechanisms: func(list []Mechanism) {
 			_ = g.answer(func(r *Receiver) error { r.Mechanisms(list); return nil })
 		},
-		Fail:    func(err error) { report(failed, func(r *Receiver) { r.Fail(err) }) },
-		Confirm: func() { report(confirmed, (*Receiver).Confirm) },
+		Fail:    func(err error) { report(failed, func(m *member) { m.Fail(err) }) },
+		Confirm: func() { report(confirmed, (*member).Confirm) },
 		Unconfirmed: func(err error, since time.Time) {
 			kind := outdated
 			if since.IsZero() {
 				kind = unconfirmed
 			}
-			report(kind, func(r *Receiver) { r.Unconfirmed(err, since) })
+			report(kind, func(m *member) { m.Unconfirmed(err, since) })
 		},
-		Rejected:   func(err error) { report(rejected, func(r *Receiver) { r.Rejected(err) }) },
-		Trying:     func(text string) { report(trying, func(r *Receiver) { r.Trying(text) }) },
+		Rejected:   func(err error) { report(rejected, func(m *member) { m.Rejected(err) }) },
+		Trying:     func(text string) { report(trying, func(m *member) { m.Trying(text) }) },
 		Remembered: first.Remembered,
 	})
 }

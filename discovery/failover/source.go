@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"net/http"
 
 	// This registers the schemes dns, passthrough and unix, so that we can parse targets without a
@@ -34,7 +35,7 @@ type options struct {
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) {
 		for _, b := range builders {
-			o.resolvers[b.Scheme()] = b
+			o.resolvers[b.Scheme()] = cmp.Or(o.resolvers[b.Scheme()], b) // the first takes precedence, as in gRPC
 		}
 	})
 }
@@ -117,8 +118,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 		_ = r.Update(answerWith(address))
 		return discovery.Started{}, nil
 	case address != "":
-		to := r
-		r = r.With(discovery.Hooks{Update: func(a discovery.Answer) error { return to.Update(s.options.proxy.direct(a, address)) }})
+		return s.Source.Start(r.With(discovery.Hooks{Update: func(a discovery.Answer) error { return r.Update(s.options.proxy.direct(a, address)) }}))
 	}
 	return s.Source.Start(r)
 }

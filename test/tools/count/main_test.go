@@ -21,7 +21,7 @@ func TestPackagesStaySmall(t *testing.T) {
 		}
 	}
 	for room, limit := range map[string]int{
-		"discovery":                          2248,
+		"discovery":                          2250,
 		"discovery/kubernetes":               1240,
 		"internal/channel/join":              2900,
 		"internal/core/priority":             485,
