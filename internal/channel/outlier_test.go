@@ -84,7 +84,7 @@ func joined(t *testing.T, settings topology.Settings, targets []target) topology
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policies.Join(plain(targets)...)
+	return policies.Combine(plain(targets)...)
 }
 
 func (h *fleet) update(tree topology.Tree) {

@@ -36,7 +36,7 @@ type answerTest struct {
 	discovery.Started
 
 	receiver *discovery.Receiver
-	join     *join.Channel
+	join     *join.Resolver
 	conn     lbtest.ClientConn
 	policy   balancer.Balancer
 	updates  int

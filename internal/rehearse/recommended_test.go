@@ -18,7 +18,7 @@ func TestRecommended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := policies.Join(topology.Plain("p", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a:1"}}}}))
+	tree := policies.Combine(topology.Plain("p", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a:1"}}}}))
 	want := OfTree(tree).Policy
 	want.SourcePriorities = nil
 	if got := Recommended(); !reflect.DeepEqual(got, want) {

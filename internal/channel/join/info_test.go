@@ -78,7 +78,7 @@ func several(mechanisms ...discovery.Mechanism) *Config {
 	return c
 }
 
-func start(t *testing.T, config *Config) (*recording, *Channel) {
+func start(t *testing.T, config *Config) (*recording, *Resolver) {
 	t.Helper()
 	cc := &recording{}
 	c, err := Start(cc, config)
@@ -113,7 +113,7 @@ func TestNamesOfPriorities(t *testing.T) {
 // are. Without a priority, the channel gets the reason.
 func TestChannelUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
+		s := &fakeSource{}
 		config := configOf(nil, "", s)
 		config.ServiceConfig = `{"methodConfig": [{"name": [{}], "timeout": "7s"}]}`
 		config.Mechanisms[0].ServerName = "host"
@@ -147,8 +147,8 @@ func TestChannelUpdate(t *testing.T) {
 // A mechanism that cannot be started counts as one priority without endpoints. The others are used.
 func TestMechanismThatCannotBeStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := &source{}
-		cc, c := start(t, several(discovery.Mechanism{Name: "bad", Source: &source{err: errors.New("no")}}, discovery.Mechanism{Name: "good", Source: good}))
+		good := &fakeSource{}
+		cc, c := start(t, several(discovery.Mechanism{Name: "bad", Source: &fakeSource{err: errors.New("no")}}, discovery.Mechanism{Name: "good", Source: good}))
 		defer c.Close()
 		_ = good.Update(answerOf(1))
 		if got := cc.last(); got != "10.0.0.1:1 " || !strings.Contains(cc.config(), `"priorities":["bad","good/child0"]`) {
@@ -169,7 +169,7 @@ func TestPreferenceOfChannel(t *testing.T) {
 			{Prefer: "zone", Zone: "a"}:              "[child0 child1]",
 			{Prefer: "zone", Zone: "a", Region: "r"}: "[child0 child1]",
 		} {
-			s := &source{}
+			s := &fakeSource{}
 			config := configOf(nil, "", s)
 			config.Settings = settings
 			cc, c := start(t, config)
@@ -188,7 +188,7 @@ func TestPreferenceOfChannel(t *testing.T) {
 // Notes in answers are logged, but not the same ones twice in a row.
 func TestNotesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
+		s := &fakeSource{}
 		_, c := start(t, configOf(nil, "", s))
 		defer c.Close()
 		for i, step := range []struct {
@@ -212,7 +212,7 @@ func TestNotesAreLogged(t *testing.T) {
 func TestReportsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range []string{"", "whole"} {
-			s, inner, removed := &source{}, &source{}, &source{}
+			s, inner, removed := &fakeSource{}, &fakeSource{}, &fakeSource{}
 			recorder := &lbtest.Recorder{}
 			config := configOf(nil, name, s)
 			config.Recorder, config.Label = recorder, "x:///y"
@@ -250,7 +250,7 @@ func TestReportsAreCounted(t *testing.T) {
 
 // listening is a source that wants to know of re-resolutions and failures.
 type listening struct {
-	source
+	fakeSource
 	called, failed, starts int
 	confirmed              time.Time
 }

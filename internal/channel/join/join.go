@@ -81,50 +81,50 @@ type Mechanism struct {
 }
 
 type Join struct {
-	config *Config
-	events serial.Serializer // guards everything below that isn't atomic
-	calls  serial.Serializer // runs calls to sources, one at a time
-	closed atomic.Bool
+	config      *Config
+	events      serial.Serializer // guards everything below that isn't atomic
+	sourceCalls serial.Serializer // runs calls to sources, one at a time
+	closed      atomic.Bool
 
-	core       *core.Core
-	slots      map[core.ID]*slot
-	wake       serial.Timer
-	handle     func(core.Message) error
-	onClose    func()  // may be nil
-	afterBatch func()  // called after each batch of events, may be nil
-	caller     *caller // the Update call whose answer is on its way to the channel, empty if there's none
+	core          *core.Core
+	sources       map[core.ID]*source
+	wake          serial.Timer
+	handle        func(core.Message) error
+	onClose       func()         // may be nil
+	afterBatch    func()         // called after each batch of events, may be nil
+	pendingUpdate *pendingUpdate // the Update call whose answer is on its way to the channel, empty if there's none
 
 	records serial.Records
 	reports serial.Limit
 
-	lookAgain    serial.Slot
+	resolveNow   serial.Slot
 	live         *live.Channel
 	shownSources atomic.Pointer[[]live.Source]
 	startErr     error // set if the only source couldn't be started
 }
 
-type slot struct {
+type source struct {
 	Mechanism
 	join   *Join
 	id     core.ID
-	parent *slot
-	*naming
+	parent *source
+	*inherited
 	content *topology.Checked
 	tree    topology.Tree
 
-	succeeds   bool                             // another mechanism had this name when we started
-	removed    atomic.Bool                      // once set, we ignore any further reports of the source
-	lastAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
-	usedAnswer atomic.Pointer[topology.Checked] // the last answer we gave to the core
-	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
+	succeeds     bool                             // another mechanism had this name when we started
+	removed      atomic.Bool                      // once set, we ignore any further reports of the source
+	latestAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
+	coreAnswer   atomic.Pointer[topology.Checked] // the last answer we gave to the core
+	queuedAnswer atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
-	// The fields below are only used by events of Join.calls.
-	started                     *discovery.Started // nil unless the source is running
+	// The fields below are only used by events of Join.sourceCalls.
+	running                     *discovery.Started // nil unless the source is running
 	resolveNow, endpointsFailed serial.Slot
 }
 
-// caller is a Receiver.Update call that's waiting for the channel's response.
-type caller struct {
+// pendingUpdate is a Receiver.Update call that's waiting for the channel's response.
+type pendingUpdate struct {
 	id      core.ID
 	refusal atomic.Pointer[error]
 }
@@ -133,7 +133,7 @@ type caller struct {
 // update. A source that can't be started counts as failed. If it's the only source and we don't
 // have a stored answer either, start returns the error.
 func (j *Join) start() error {
-	j.slots, j.caller = make(map[core.ID]*slot), new(caller)
+	j.sources, j.pendingUpdate = make(map[core.ID]*source), new(pendingUpdate)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // may be nil, see live.New
@@ -141,8 +141,8 @@ func (j *Join) start() error {
 	for i := range list {
 		list[i] = coreMechanism(&j.config.Mechanisms[i])
 	}
-	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return j.slots[id].kept() }}
-	j.calls.Run(func() {
+	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return j.sources[id].kept() }}
+	j.sourceCalls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action
 			j.core, actions = core.New(time.Now(), config, list)
@@ -169,7 +169,7 @@ func (j *Join) Close() {
 	if j.closed.Swap(true) {
 		return
 	}
-	j.calls.Run(func() {
+	j.sourceCalls.Run(func() {
 		j.events.Run(func() {
 			j.execute(j.core.Closed(time.Now()))
 			for _, f := range []func(){j.onClose, j.config.OnClose} {
@@ -189,18 +189,18 @@ func (j *Join) flush() {
 			break
 		}
 		err := j.handle(m)
-		refused, actions := j.core.Delivered(err == nil, j.caller.id)
+		refused, actions := j.core.Delivered(err == nil, j.pendingUpdate.id)
 		// If a priority has no endpoints, the policies already log that, and the channel uses the
 		// other priorities.
 		if refused && !errors.Is(err, balancer.ErrBadResolverState) {
 			logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
 		}
 		if refused {
-			j.caller.refusal.Store(&err)
+			j.pendingUpdate.refusal.Store(&err)
 		}
 		j.execute(actions)
 	}
-	j.caller = new(caller)
+	j.pendingUpdate = new(pendingUpdate)
 	j.setTimer()
 	if j.live != nil {
 		j.updateLive()
@@ -213,33 +213,33 @@ func (j *Join) flush() {
 func (j *Join) execute(actions []core.Action) {
 	for i := range actions {
 		a := &actions[i]
-		s := j.slots[a.ID]
+		s := j.sources[a.ID]
 		switch a.Kind {
 		case core.Start:
-			s = j.addSlot(a)
-			j.calls.Enqueue(func() { j.startSource(s) })
+			s = j.addSource(a)
+			j.sourceCalls.Enqueue(func() { j.startSource(s) })
 		case core.Stop:
 			s.removed.Store(true)
-			delete(j.slots, a.ID)
-			j.calls.Enqueue(s.stop)
-		case core.RequestResolution:
-			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
-		case core.TellFailing:
-			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
+			delete(j.sources, a.ID)
+			j.sourceCalls.Enqueue(s.stop)
+		case core.CallResolveNow:
+			s.resolveNow.Enqueue(&j.sourceCalls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
+		case core.CallEndpointsFailed:
+			s.endpointsFailed.Enqueue(&j.sourceCalls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
 		case core.Keep:
 			j.count(s, "accepted")
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
 			lastGood.keep(s.Key, a.Kept)
 		case core.Confirm:
-			j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.Confirmed)) })
+			j.sourceCalls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.Confirmed)) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
 	}
 }
 
-func (j *Join) log(s *slot, a *core.Action) {
+func (j *Join) log(s *source, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowRecovered {
 		text = "recovered after " + printable.Duration(a.After)
@@ -259,7 +259,7 @@ const maxLength = 500 // bytes per text in a record
 
 // We keep the program's logger quiet. It only hears that a source is failing and that it has
 // recovered.
-func (j *Join) tell(s *slot, a *core.Action) {
+func (j *Join) tell(s *source, a *core.Action) {
 	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
 	switch {
 	case a.Kind == core.Warn && s.told.IsZero() && j.reports.Allows():
@@ -271,7 +271,7 @@ func (j *Join) tell(s *slot, a *core.Action) {
 	}
 }
 
-func (j *Join) logNotes(s *slot, a core.Answer) {
+func (j *Join) logNotes(s *source, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
 		return

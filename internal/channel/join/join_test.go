@@ -33,14 +33,14 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-type source struct {
+type fakeSource struct {
 	*discovery.Receiver
 	err error
 }
 
-func (*source) Check(bool) error { return nil }
+func (*fakeSource) Check(bool) error { return nil }
 
-func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *fakeSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.Receiver = r
 	return discovery.Started{}, s.err
 }
@@ -54,7 +54,7 @@ func configOf(key any, name string, s discovery.Source) *Config {
 func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := len(lastGood.entries) - lastGood.idle.Len()
-		whole := &source{}
+		whole := &fakeSource{}
 		c, err := Start(&channel{}, configOf(t.Name(), "whole", whole))
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 		for _, names := range []string{"a b", "b c", "c d", "d a"} {
 			var list []discovery.Mechanism
 			for _, name := range strings.Fields(names) {
-				list = append(list, discovery.Mechanism{Name: name, Source: &source{}})
+				list = append(list, discovery.Mechanism{Name: name, Source: &fakeSource{}})
 			}
 			whole.Mechanisms(list)
 		}
@@ -72,7 +72,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 		}
 		c.Close()
 		c.Close()
-		if _, err := Start(&channel{}, configOf("bad", "bad", &source{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
+		if _, err := Start(&channel{}, configOf("bad", "bad", &fakeSource{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
 			t.Errorf("Start = %v for a source that cannot be started", err)
 		}
 		synctest.Wait()
@@ -86,7 +86,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 // channel must get only the first and the last answer.
 func TestSourceFasterThanChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
+		s, cc := &fakeSource{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestSourceFasterThanChannel(t *testing.T) {
 // gets nothing new.
 func TestAnswerThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
+		s, cc := &fakeSource{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestAnswerThatIsTakenBack(t *testing.T) {
 // The channel must get an answer only if its content has changed, whether or not its Identity has.
 func TestSameContentWithOtherIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &channel{}
+		s, cc := &fakeSource{}, &channel{}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)
@@ -165,12 +165,12 @@ func TestSameContentWithOtherIdentity(t *testing.T) {
 }
 
 type blockingSource struct {
-	source
+	fakeSource
 	called, release chan struct{}
 }
 
 func (s *blockingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	started, err := s.source.Start(r)
+	started, err := s.fakeSource.Start(r)
 	started.ResolveNow = func() { close(s.called); <-s.release }
 	return started, err
 }
@@ -204,7 +204,7 @@ func TestNoUpdateAfterClose(t *testing.T) {
 
 func TestFailureBetweenAnswersIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
+		s, cc := &fakeSource{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func TestLastAnswerIsUsed(t *testing.T) {
 // a mechanism that stays in the list keeps its source.
 func TestListsAreKeptAndConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, a, b := &source{}, &listening{}, &listening{}
+		parent, a, b := &fakeSource{}, &listening{}, &listening{}
 		_, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		list := []discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}
@@ -86,7 +86,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		if got := fmt.Sprint(a.starts, b.starts); got != "1 2" {
 			t.Errorf("the sources were started %s times, want 1 2", got)
 		}
-		other := &source{}
+		other := &fakeSource{}
 		a.confirmed = time.Now()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})
 		synctest.Wait()
@@ -105,7 +105,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 
 // uncomparable is a source that cannot be compared.
 type uncomparable struct {
-	source
+	fakeSource
 	_ []int
 }
 
@@ -116,7 +116,7 @@ func (uncomparable) Start(*discovery.Receiver) (discovery.Started, error) {
 
 func TestSourcesThatCannotBeCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent := &source{}
+		parent := &fakeSource{}
 		_, c := start(t, configOf(nil, "", parent))
 		defer c.Close()
 		for range 2 {
@@ -130,7 +130,7 @@ func TestSourcesThatCannotBeCompared(t *testing.T) {
 // nothing.
 func TestFollowerUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
+		s := &fakeSource{}
 		var states []string
 		j, err := follow(configOf(nil, "m", s), func(state State) {
 			text := state.Why
@@ -166,7 +166,7 @@ func TestDebugPage(t *testing.T) {
 	resolved := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}}
 	two := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1", Priority: 1}, flat.Endpoint{Address: "10.0.0.3:1", Priority: 1})
 	synctest.Test(t, func(t *testing.T) {
-		s, inner := &source{}, &source{}
+		s, inner := &fakeSource{}, &fakeSource{}
 		config := configOf(nil, "", s)
 		config.Target = t.Name()
 		_, c := start(t, config)
@@ -204,7 +204,7 @@ func TestDebugPage(t *testing.T) {
 func TestReplacedSourceAmongManySources(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			parent, first, other := &source{}, &source{}, &source{}
+			parent, first, other := &fakeSource{}, &fakeSource{}, &fakeSource{}
 			cc, c := start(t, configOf(t.Name(), "", parent))
 			defer c.Close()
 			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: other}})
@@ -218,11 +218,11 @@ func TestReplacedSourceAmongManySources(t *testing.T) {
 			before := cc.last()
 			time.Sleep(time.Second)
 			for key := range maxEntries { // of other channels
-				lastGood.started(key)
+				lastGood.acquire(key)
 				lastGood.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: time.Now()})
-				defer lastGood.stopped(key, time.Now())
+				defer lastGood.release(key, time.Now())
 			}
-			second := &source{}
+			second := &fakeSource{}
 			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: second}, {Name: "b", Source: other}})
 			synctest.Wait()
 			second.Fail(errors.New("away"))
@@ -238,7 +238,7 @@ func TestReplacedSourceAmongManySources(t *testing.T) {
 // answer, and a new channel does not.
 func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, first, second, other := &source{}, &source{}, &source{}, &source{}
+		parent, first, second, other := &fakeSource{}, &fakeSource{}, &fakeSource{}, &fakeSource{}
 		cc, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}})
@@ -253,7 +253,7 @@ func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
 		if got, texts := cc.last(), c.core.Statuses()[0].Failure.Text; got != "10.0.0.1:1 " || texts != "away" {
 			t.Errorf("the channel uses %q of a source that failed with %q, want the old answer for the new source", got, texts)
 		}
-		parent = &source{}
+		parent = &fakeSource{}
 		cc, c = start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-func (j *Join) addSlot(a *core.Action) *slot {
-	s := &slot{join: j, Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.slots[a.Whole]}
+func (j *Join) addSource(a *core.Action) *source {
+	s := &source{join: j, Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.sources[a.Parent]}
 	if s.parent != nil {
 		if s.parent.Key != nil {
 			s.Key = storeKey{s.parent.Key, s.Name}
@@ -21,27 +21,27 @@ func (j *Join) addSlot(a *core.Action) *slot {
 		s.ServerName, s.TrustNames, s.entry = s.parent.ServerName, s.parent.TrustNames, s.parent.entry
 	}
 	s.Name = a.Name
-	for _, other := range j.slots {
+	for _, other := range j.sources {
 		if other.Name == s.Name && other.parent == s.parent {
-			s.naming, s.succeeds = other.naming, true
+			s.inherited, s.succeeds = other.inherited, true
 		}
 	}
-	if s.naming == nil {
-		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), ServerName: s.ServerName, TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
+	if s.inherited == nil {
+		s.inherited = &inherited{topology.Translator{Name: j.childName(s.Name), ServerName: s.ServerName, TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
 	}
-	lastGood.started(s.Key)
-	j.slots[a.ID] = s
+	lastGood.acquire(s.Key)
+	j.sources[a.ID] = s
 	return s
 }
 
-func (j *Join) startSource(s *slot) {
+func (j *Join) startSource(s *source) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
 		stored, _ := s.kept()
 		started, err := s.Source.Start(s.receiver(stored))
 		if err == nil {
-			s.started = &started
-			accepts = core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
+			s.running = &started
+			accepts = core.Hears{ResolveNow: started.ResolveNow != nil, EndpointsFailed: started.EndpointsFailed != nil}
 		} else {
 			j.notStarted(s, err)
 		}
@@ -51,7 +51,7 @@ func (j *Join) startSource(s *slot) {
 
 // If we're replacing a mechanism, its answer may well be in use right now, so it's good enough for
 // us no matter how old it is.
-func (s *slot) kept() (core.Kept, bool) {
+func (s *source) kept() (core.Kept, bool) {
 	earliest := time.Now().Add(-keepFor)
 	if s.succeeds {
 		earliest = time.Time{}
@@ -59,7 +59,7 @@ func (s *slot) kept() (core.Kept, bool) {
 	return lastGood.get(s.Key, earliest)
 }
 
-func (j *Join) notStarted(s *slot, err error) {
+func (j *Join) notStarted(s *source, err error) {
 	text := j.textOf(err)
 	j.events.Do(func() {
 		j.count(s, resultOf(err))
@@ -72,32 +72,32 @@ func (j *Join) notStarted(s *slot, err error) {
 	})
 }
 
-func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
-	if s.started != nil && s.started.Confirmed != nil {
-		return s.started.Confirmed()
+func (s *source) confirmedUntil(otherwise time.Time) time.Time {
+	if s.running != nil && s.running.Confirmed != nil {
+		return s.running.Confirmed()
 	}
 	return otherwise
 }
 
-func (s *slot) stop() {
-	lastGood.stopped(s.Key, time.Now())
-	started := s.started
-	s.started = nil
+func (s *source) stop() {
+	lastGood.release(s.Key, time.Now())
+	started := s.running
+	s.running = nil
 	if started != nil && started.Close != nil {
 		started.Close()
 	}
 }
 
-func (j *Join) call(s *slot, f func(*discovery.Started)) {
-	if s.started != nil && !j.closed.Load() {
-		f(s.started)
+func (j *Join) call(s *source, f func(*discovery.Started)) {
+	if s.running != nil && !j.closed.Load() {
+		f(s.running)
 	}
 }
 
-func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
+func (s *source) receiver(stored core.Kept) *discovery.Receiver {
 	j := s.join
 	if c, _ := stored.Answer.Content.(*topology.Checked); c != nil {
-		s.lastAnswer.Store(c)
+		s.latestAnswer.Store(c)
 	}
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  s.update,
@@ -132,17 +132,17 @@ func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 	})
 }
 
-func (s *slot) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
+func (s *source) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
 
-func (s *slot) enqueueEvent(actions func(time.Time) []core.Action) {
+func (s *source) enqueueEvent(actions func(time.Time) []core.Action) {
 	if s.isClosed() {
 		return
 	}
-	s.queued.Store(nil)
+	s.queuedAnswer.Store(nil)
 	s.join.events.Enqueue(func() { s.join.execute(actions(time.Now())) })
 }
 
-func (s *slot) fail(err error) {
+func (s *source) fail(err error) {
 	text := s.join.textOf(err)
 	s.enqueueEvent(func(now time.Time) []core.Action {
 		s.join.count(s, resultOf(err))
@@ -153,11 +153,11 @@ func (s *slot) fail(err error) {
 // Answers are queued, unless they come from a gRPC resolver, which wants to know if the channel
 // returns an error. Those go to the channel on the caller's stack. But if other events are running
 // at the time, we don't wait for our turn and return nil.
-func (s *slot) update(a discovery.Answer) error {
+func (s *source) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil
 	}
-	last, used := s.lastAnswer.Load(), s.usedAnswer.Load()
+	last, used := s.latestAnswer.Load(), s.coreAnswer.Load()
 	switch {
 	case last != nil && topology.Equal(last.Given, &a):
 	case used != nil && topology.Equal(used.Given, &a):
@@ -172,16 +172,16 @@ func (s *slot) update(a discovery.Answer) error {
 			return err
 		}
 	}
-	s.lastAnswer.Store(last)
+	s.latestAnswer.Store(last)
 	answer := core.Answer{Content: last, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
 	if a.Resolved == nil {
 		s.enqueue(answer)
 		return nil
 	}
-	call := &caller{id: s.id}
-	s.queued.Store(nil)
+	call := &pendingUpdate{id: s.id}
+	s.queuedAnswer.Store(nil)
 	s.join.events.Run(func() {
-		s.join.caller = call
+		s.join.pendingUpdate = call
 		s.answered(answer)
 	})
 	if err := call.refusal.Load(); err != nil {
@@ -190,12 +190,12 @@ func (s *slot) update(a discovery.Answer) error {
 	return nil
 }
 
-func (s *slot) answered(a core.Answer) {
-	s.usedAnswer.Store(a.Content.(*topology.Checked))
+func (s *source) answered(a core.Answer) {
+	s.coreAnswer.Store(a.Content.(*topology.Checked))
 	s.join.execute(s.join.core.Answered(time.Now(), s.id, a))
 }
 
-func (s *slot) replace(mechanisms []discovery.Mechanism) {
+func (s *source) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range mechanisms {
 		outliers, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection)
@@ -210,11 +210,11 @@ func (s *slot) replace(mechanisms []discovery.Mechanism) {
 
 // A new answer replaces one that's still queued. Otherwise, a source that's faster than the channel
 // would fill up the queue.
-func (s *slot) enqueue(a core.Answer) {
-	queued := s.queued.Load()
+func (s *source) enqueue(a core.Answer) {
+	queued := s.queuedAnswer.Load()
 	if queued == nil {
 		queued = new(serial.Slot)
-		s.queued.Store(queued)
+		s.queuedAnswer.Store(queued)
 	}
 	queued.Enqueue(&s.join.events, func() { s.answered(a) })
 }

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-type member struct{ cluster, locality string }
+type childLocality struct{ cluster, locality string }
 
 type child struct {
 	name              string
-	members           []member
+	members           []childLocality
 	addresses, usable []string // first addresses of all endpoints and of the usable ones, only set if a locality may be in several children
 }
 
@@ -26,11 +26,11 @@ type childNames struct {
 
 func (n *childNames) membersOf(groups []group, cluster string) []child {
 	children := make([]child, len(groups))
-	shared, holders := false, make(map[member]bool)
+	shared, holders := false, make(map[childLocality]bool)
 	for i, g := range groups {
 		shared = shared || g.name != ""
 		for j := range g.Localities {
-			m := member{cluster, NameOf(&g.Localities[j])}
+			m := childLocality{cluster, NameOf(&g.Localities[j])}
 			shared = shared || holders[m]
 			holders[m] = true
 			children[i].members = append(children[i].members, m)
@@ -64,7 +64,7 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 // come those with any usable endpoint, and then the rest. Otherwise, a priority that's draining
 // could steal the name, and with it the connections, of a lower priority with the same locality.
 func (n *childNames) assign(children []child) {
-	holders, holderOf := make(map[member][]int), make(map[string]int)
+	holders, holderOf := make(map[childLocality][]int), make(map[string]int)
 	for i, c := range n.last {
 		for _, m := range c.members {
 			holders[m] = append(holders[m], i)
@@ -95,7 +95,7 @@ func (n *childNames) assign(children []child) {
 }
 
 // Returns -1 if c needs a new name.
-func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, holderOf map[string]int, taken []bool) int {
+func (n *childNames) bestPrevious(c child, index int, holders map[childLocality][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
 	for _, m := range c.members {
 		for _, i := range holders[m] {

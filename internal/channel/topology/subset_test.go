@@ -176,5 +176,5 @@ func join(t *testing.T, settings topology.Settings, tree topology.Tree) topology
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policies.Join(tree)
+	return policies.Combine(tree)
 }

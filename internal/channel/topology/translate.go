@@ -16,7 +16,7 @@ const million = lbconfig.Million
 // children stable across updates. The zero value is ready to use. Not safe for concurrent use.
 type Translator struct {
 	// Name is a prefix for the names of children, e.g. "NAME/child0". Mechanisms that share a
-	// channel need different ones, see Join.
+	// channel need different ones, see Combine.
 	Name string
 	// TrustNames makes us verify an endpoint's certificate against its hostname, if it has one.
 	TrustNames bool

@@ -110,10 +110,10 @@ func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
 // channel, since it determines the type of a policy.
 type Settings options.Settings
 
-// Join concatenates the priorities of all trees (gRFC A37), applies the settings and, if they ask
+// Combine concatenates the priorities of all trees (gRFC A37), applies the settings and, if they ask
 // for it, picks a subset of the endpoints. No two trees may have children with the same name, see
 // Translator.Name and Plain.
-func (p *Policies) Join(trees ...Tree) Tree {
+func (p *Policies) Combine(trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
 		joined = trees[0] // most channels only have one, so avoid copying it

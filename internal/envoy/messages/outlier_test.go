@@ -149,7 +149,7 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		return o
 	}
 	first := topology.Plain("a", "", nil).With(false, read(`{"interval":"1s"}`))
-	second := new(topology.Policies).Join(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).With(false, read(`{"interval":"2s"}`))
+	second := new(topology.Policies).Combine(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).With(false, read(`{"interval":"2s"}`))
 	third := topology.Plain("d", "", nil).With(false, nil)
 	own := `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
@@ -168,7 +168,7 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree := policies.Join(first, second, third)
+		tree := policies.Combine(first, second, third)
 		for n, want := range test.want {
 			if got := policyOf(t, tree, n); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: priority %d has %s, want %s", test.about, n, got, want)

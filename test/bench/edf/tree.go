@@ -84,7 +84,7 @@ func (t *tree) stateWith(settings topology.Settings, answer *discovery.Answer) b
 	must(err)
 	policies, err := topology.NewPolicies(settings)
 	must(err)
-	generated = policies.Join(generated)
+	generated = policies.Combine(generated)
 	state := balancer.ClientConnState{BalancerConfig: generated.Config()}
 	state.ResolverState.Endpoints = generated.Endpoints
 	state.ResolverState = hierarchy.Seal(state.ResolverState)

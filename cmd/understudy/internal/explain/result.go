@@ -105,7 +105,7 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Tree = policies.Join(trees...)
+	r.Tree = policies.Combine(trees...)
 	if !near.Place.Serves(near.Prefer) {
 		note("prefer=%s has no effect: the location of the client is unknown; set it with --option zone=NAME, for example", near.Prefer)
 	}
