@@ -70,7 +70,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	given.Here = newClientLocation(given.Settings, config.Mechanisms, b.note)
+	given.Here = newClientLocation(given.Settings, config.Entries, b.note)
 	given.ChannelSeed = seedOf(opts)
 	config.OnClose, config.ServiceConfig, config.Settings = conn.close, given.ServiceConfig, topology.Settings(given.Settings)
 	config.InUse, _ = given.InUse.(*stateattr.InUseReporter)
@@ -99,13 +99,12 @@ func (b *builder) configOf(target discovery.Target, credsHaveName bool) (*Config
 		Label:    resolver.Target{URL: redacted}.String(),
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
-	for _, p := range mechanisms {
-		m := Mechanism{Mechanism: p, Key: storeKey{[2]any{b.identity, key}, p.Name}, TrustNames: p.TrustNames && !credsHaveName, entry: p.Name}
-		m.OutlierDetection = "" // only used in lists, see Receiver.Mechanisms
-		if p.Name != "" && !credsHaveName {
-			m.ServerName = p.Authority
+	for _, m := range mechanisms {
+		e := Entry{Mechanism: m, Key: storeKey{[2]any{b.identity, key}, m.Name}}
+		if e.TrustNames = m.TrustNames && !credsHaveName; m.Name != "" && !credsHaveName {
+			e.ServerName = m.Authority
 		}
-		config.Mechanisms = append(config.Mechanisms, m)
+		config.Entries = append(config.Entries, e)
 	}
 	return config, given, nil
 }

@@ -87,7 +87,8 @@ func (c *Resolver) send(list []core.Status) error {
 	var empty []string
 	for i := range list {
 		m := &list[i]
-		tree := c.tree(m)
+		tree := c.refreshTree(c.sources[m.ID], m)
+		c.logEndpointPolicy(m, &tree)
 		trees = append(trees, tree)
 		empty = append(empty, strings.TrimPrefix(m.Name+": ", ": ")+m.Explained(tree.Why))
 		for n, p := range tree.Priorities {
@@ -126,49 +127,44 @@ func (c *Resolver) parse(policies string) *serviceconfig.ParseResult {
 
 // We verify every endpoint's certificate against the mechanism's server name. A source only gets to
 // choose that name if the user trusts it (TrustNames).
-func (c *Resolver) tree(m *core.Status) topology.Tree {
-	s := c.sources[m.ID]
+func (c *Resolver) refreshTree(s *source, m *core.Status) topology.Tree {
 	content, _ := m.Answer.Content.(*topology.Checked)
 	switch plainName := cmp.Or(s.translator.Name, "endpoints"); {
 	case content == nil:
-		s.tree = topology.Plain(plainName, s.ServerName, nil)
-	case content == s.content:
+		s.tree = topology.Plain(plainName, s.entry.ServerName, nil)
+	case content == s.content && m.Prefer == s.prefer:
 	case content.Resolved != nil:
-		s.tree = topology.Plain(plainName, s.ServerName, content.Resolved)
+		s.tree = topology.Plain(plainName, s.entry.ServerName, content.Resolved)
 		c.logPreference(s, " on endpoints without localities, such as those of DNS")
 	default:
 		settings := c.config.Settings
-		settings.Prefer = cmp.Or(settings.Prefer, s.Prefer)
+		settings.Prefer = cmp.Or(settings.Prefer, m.Prefer)
 		s.translator.Near = settings.Near()
 		s.tree = s.translator.Tree(content)
 		if missing := s.translator.Near.MissingFields(content.Answer); missing != "" && content.Endpoints > 0 {
 			c.logPreference(s, ": the source gives no "+missing+" for any endpoint")
 		}
 	}
-	s.content = content
+	s.content, s.prefer = content, m.Prefer
+	outliers, _ := m.Given.(*lbconfig.OutlierDetection)
+	return s.tree.With(m.ResolveNow, outliers)
+}
+
+func (c *Resolver) logEndpointPolicy(m *core.Status, tree *topology.Tree) {
 	policy := c.config.Settings.EndpointPolicy
 	name, _ := policy.Split()
-	if policy.IgnoresWeights() && s.tree.HasWeights() {
+	if policy.IgnoresWeights() && tree.HasWeights() {
 		c.warn(c.logged, "weights", m.Name, "the weights of endpoints have no effect with "+name)
 	}
 	if m.OutlierDetection != "" && c.policies.CannotEject {
 		c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with "+name)
 	}
-	return s.tree.With(m.ResolveNow, m.Given.(*Mechanism).outliers)
 }
 
 func (c *Resolver) logPreference(s *source, problem string) {
 	if prefer := c.config.Settings.Prefer; prefer != "" && prefer != "none" {
-		c.warn(s.logged, "prefer", s.Name, "prefer="+prefer+" has no effect"+problem)
+		c.warn(s.logged, "prefer", s.name, "prefer="+prefer+" has no effect"+problem)
 	}
-}
-
-// inherited is what a mechanism inherits if the previous list had a mechanism of the same name.
-// Without it, the child policies would get new names, and we'd lose their connections.
-type inherited struct {
-	translator topology.Translator
-	logged     lastTexts
-	told       time.Time // when we told the program's logger that the source is failing, or zero
 }
 
 // childName returns the prefix for the names of a mechanism's children, or the name itself if it

@@ -81,7 +81,7 @@ func (f *follower) notify() {
 			state.Waiting = append(state.Waiting, s.Name)
 		case f.hasSent:
 			answer, _ := s.Answer.Content.(*topology.Checked)
-			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, f.sources[s.ID].entry, answer, s.OutlierDetection, trouble})
+			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, f.sources[s.ID].entry.Name, answer, s.OutlierDetection, trouble})
 		}
 	}
 	if state.Why = f.why; f.hasSent {

@@ -27,11 +27,11 @@ func (h *clientLocation) Location() location.Location {
 	return p
 }
 
-// The location is made up of the settings, the environment and whatever the mechanisms' sources
+// The location is made up of the settings, the environment and whatever the entries' sources
 // know. We call note for every setting that has no effect. It must only log each text once.
-func newClientLocation(given options.Settings, mechanisms []Mechanism, note func(string)) *clientLocation {
+func newClientLocation(given options.Settings, entries []Entry, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer, note: note}
-	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p Mechanism) bool { return p.Prefer != "" }) {
+	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(entries, func(e Entry) bool { return e.Prefer != "" }) {
 		return h
 	}
 	var notes []string
@@ -39,8 +39,8 @@ func newClientLocation(given options.Settings, mechanisms []Mechanism, note func
 	for _, text := range notes {
 		note(text)
 	}
-	for _, p := range mechanisms {
-		if s, ok := p.Source.(location.Teller); ok {
+	for _, e := range entries {
+		if s, ok := e.Source.(location.Teller); ok {
 			h.sources = append(h.sources, s)
 		}
 	}

@@ -73,7 +73,7 @@ func (c *recording) info() *stateattr.Channel {
 func several(mechanisms ...discovery.Mechanism) *Config {
 	c := &Config{Scheme: "x", Target: "x:///y"}
 	for _, p := range mechanisms {
-		c.Mechanisms = append(c.Mechanisms, Mechanism{Mechanism: p})
+		c.Entries = append(c.Entries, Entry{Mechanism: p})
 	}
 	return c
 }
@@ -116,7 +116,7 @@ func TestChannelUpdate(t *testing.T) {
 		s := &fakeSource{}
 		config := configOf(nil, "", s)
 		config.ServiceConfig = `{"methodConfig": [{"name": [{}], "timeout": "7s"}]}`
-		config.Mechanisms[0].ServerName = "host"
+		config.Entries[0].ServerName = "host"
 		logged.Take()
 		cc, c := start(t, config)
 		defer c.Close()

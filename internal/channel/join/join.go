@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -48,8 +46,8 @@ type Config struct {
 	Label    string
 	// Logger gets a record when a source starts failing and another when it recovers. May be nil.
 	Logger *slog.Logger
-	// Mechanisms are in priority order. There must be at least one.
-	Mechanisms []Mechanism
+	// Entries are in priority order. There must be at least one.
+	Entries []Entry
 
 	// The fields below have no effect on Follow.
 
@@ -61,23 +59,17 @@ type Config struct {
 	OnClose       func() // may be nil
 }
 
-// Mechanism is one discovery mechanism of a channel (gRFC A37).
-type Mechanism struct {
-	// Mechanism has the source and its name. The name may only be empty if there's just one
-	// mechanism.
+// Entry is one entry of a target's list, or the whole target if it isn't a list. Its source may send
+// a list of mechanisms, which share the entry's server name.
+type Entry struct {
+	// Mechanism has the source and its name. The name may only be empty if there's just one entry.
 	discovery.Mechanism
 	// ServerName is the name we verify certificates of endpoints against. If it's "", we use the
 	// channel's authority.
 	ServerName string
-	// TrustNames makes us verify an endpoint against its own Hostname, if it has one, instead of
-	// ServerName.
-	TrustNames bool
 	// Key is where the last good answer is stored while the channel is idle. If it's nil, we don't
 	// store any.
 	Key any
-
-	entry    string                     // in a list, the name of the mechanism whose source sent the list
-	outliers *lbconfig.OutlierDetection // parsed from OutlierDetection
 }
 
 type Join struct {
@@ -103,26 +95,6 @@ type Join struct {
 	startErr     error // set if the only source couldn't be started
 }
 
-type source struct {
-	Mechanism
-	join   *Join
-	id     core.ID
-	parent *source
-	*inherited
-	content *topology.Checked
-	tree    topology.Tree
-
-	succeeds     bool                             // another mechanism had this name when we started
-	removed      atomic.Bool                      // once set, we ignore any further reports of the source
-	latestAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
-	coreAnswer   atomic.Pointer[topology.Checked] // the last answer we gave to the core
-	queuedAnswer atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
-
-	// The fields below are only used by events of Join.sourceCalls.
-	running                     *discovery.Started // nil unless the source is running
-	resolveNow, endpointsFailed serial.Slot
-}
-
 // pendingUpdate is a Receiver.Update call that's waiting for the channel's response.
 type pendingUpdate struct {
 	id      core.ID
@@ -137,9 +109,10 @@ func (j *Join) start() error {
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // may be nil, see live.New
-	list := make([]core.Mechanism, len(j.config.Mechanisms))
-	for i := range list {
-		list[i] = coreMechanism(&j.config.Mechanisms[i])
+	var list []core.Mechanism
+	for i := range j.config.Entries {
+		e := &j.config.Entries[i]
+		list = append(list, core.Mechanism{Name: e.Name, Source: e.Source, Prefer: e.Prefer, Given: e})
 	}
 	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return j.sources[id].kept() }}
 	j.sourceCalls.Run(func() {
@@ -153,14 +126,6 @@ func (j *Join) start() error {
 		j.Close()
 	}
 	return j.startErr // no lock needed, the event that sets this field is done
-}
-
-func coreMechanism(m *Mechanism) core.Mechanism {
-	source := any(m.Source)
-	if !reflect.ValueOf(source).Comparable() {
-		source = nil
-	}
-	return core.Mechanism{Name: m.Name, Source: source, OutlierDetection: m.OutlierDetection, Given: m}
 }
 
 // Close stops the sources. It can't wait for running updates or calls to sources, since they may be
@@ -223,16 +188,16 @@ func (j *Join) execute(actions []core.Action) {
 			delete(j.sources, a.ID)
 			j.sourceCalls.Enqueue(s.stop)
 		case core.CallResolveNow:
-			s.resolveNow.Enqueue(&j.sourceCalls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
+			s.resolveNow.Enqueue(&j.sourceCalls, func() { s.ifRunning(func(r *discovery.Started) { r.ResolveNow() }) })
 		case core.CallEndpointsFailed:
-			s.endpointsFailed.Enqueue(&j.sourceCalls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
+			s.endpointsFailed.Enqueue(&j.sourceCalls, func() { s.ifRunning(func(r *discovery.Started) { r.EndpointsFailed() }) })
 		case core.Keep:
 			j.count(s, "accepted")
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
-			lastGood.keep(s.Key, a.Kept)
+			lastGood.keep(s.key, a.Kept)
 		case core.Confirm:
-			j.sourceCalls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.Confirmed)) })
+			j.sourceCalls.Enqueue(func() { lastGood.confirm(s.key, a.Answer, s.confirmedUntil(a.Confirmed)) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
@@ -244,7 +209,7 @@ func (j *Join) log(s *source, a *core.Action) {
 	if a.Kind == core.ShowRecovered {
 		text = "recovered after " + printable.Duration(a.After)
 	}
-	line := j.line(s.Name, text)
+	line := j.line(s.name, text)
 	switch a.Kind {
 	case core.Warn:
 		logger.Warning(line)
@@ -260,7 +225,7 @@ const maxLength = 500 // bytes per text in a record
 // We keep the program's logger quiet. It only hears that a source is failing and that it has
 // recovered.
 func (j *Join) tell(s *source, a *core.Action) {
-	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
+	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.name, j.config.Scheme), maxLength))}
 	switch {
 	case a.Kind == core.Warn && s.told.IsZero() && j.reports.Allows():
 		s.told = time.Now()
@@ -280,7 +245,7 @@ func (j *Join) logNotes(s *source, a core.Answer) {
 	if a.Why != "" {
 		list = append(slices.Clip(list), a.Why+": no calls can be made")
 	}
-	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
+	j.warn(s.logged, "notes", s.name, strings.Join(list, "; "))
 }
 
 type lastTexts map[string]string // keyed by topic

@@ -46,8 +46,8 @@ func (s *fakeSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 func configOf(key any, name string, s discovery.Source) *Config {
-	m := Mechanism{Mechanism: discovery.Mechanism{Name: name, Source: s}, Key: key}
-	return &Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}
+	e := Entry{Mechanism: discovery.Mechanism{Name: name, Source: s}, Key: key}
+	return &Config{Scheme: "x", Target: "x:///y", Entries: []Entry{e}}
 }
 
 // lastGood must not count sources that were closed, or that could not be started.

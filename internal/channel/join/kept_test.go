@@ -103,6 +103,38 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 	})
 }
 
+// A list may change what a mechanism prefers, or its outlier detection, while its source and answer
+// stay the same.
+func TestListChangesMechanism(t *testing.T) {
+	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
+	answer.Priorities[0].Localities[0].Endpoints[0].ForZones = []string{"b"}
+	answer.Priorities[0].Localities[1].Endpoints[0].ForZones = []string{"a"}
+	synctest.Test(t, func(t *testing.T) {
+		parent, listed := &fakeSource{}, &fakeSource{}
+		config := configOf(nil, "", parent)
+		config.Settings.Zone = "a"
+		cc, c := start(t, config)
+		defer c.Close()
+		for i, test := range []struct{ prefer, outliers, want string }{
+			{"", "", "10.0.0.1:1 , 10.0.0.2:1 "},
+			{"hints", "", "10.0.0.2:1 , 10.0.0.1:1 "},
+			{"hints", `{"interval":"77s"}`, "10.0.0.2:1 , 10.0.0.1:1 "},
+			{"", `{"interval":"77s"}`, "10.0.0.1:1 , 10.0.0.2:1 "},
+			{"", "", "10.0.0.1:1 , 10.0.0.2:1 "},
+			{"", "", "10.0.0.1:1 , 10.0.0.2:1 "},
+		} {
+			parent.Mechanisms([]discovery.Mechanism{{Name: "m", Source: listed, Prefer: test.prefer, OutlierDetection: test.outliers}})
+			synctest.Wait()
+			if i == 0 {
+				_ = listed.Update(answer)
+			}
+			if got := cc.last(); got != test.want || strings.Contains(cc.config(), `"interval":"77s"`) != (test.outliers != "") || len(cc.states) != min(i+1, 5) {
+				t.Errorf("list %d, which prefers %q and detects outliers with %q: the channel got %q and %s in update %d, want %q", i, test.prefer, test.outliers, got, cc.config(), len(cc.states), test.want)
+			}
+		}
+	})
+}
+
 // uncomparable is a source that cannot be compared.
 type uncomparable struct {
 	fakeSource

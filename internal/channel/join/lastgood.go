@@ -31,7 +31,7 @@ func sizeOf(k core.Kept) int {
 		n += topology.Size(c.Answer)
 	}
 	for _, p := range k.List {
-		if sized, ok := p.Given.(*Mechanism).Source.(interface{ Size() int }); ok {
+		if sized, ok := p.Source.(interface{ Size() int }); ok {
 			n += sized.Size()
 		}
 	}

@@ -174,7 +174,7 @@ func TestSize(t *testing.T) {
 	if got, want := sizeOf(core.Kept{Answer: content}), 7+2; got != want {
 		t.Errorf("an answer with names has the size %d, want %d", got, want)
 	}
-	list := core.Kept{List: []core.Mechanism{coreMechanism(&Mechanism{}), coreMechanism(&Mechanism{Mechanism: discovery.Mechanism{Source: sized{}}})}}
+	list := core.Kept{List: []core.Mechanism{{}, {Source: sized{}}}}
 	if got, want := sizeOf(list), 2+5000; got != want {
 		t.Errorf("two mechanisms have the size %d, want %d", got, want)
 	}

@@ -26,7 +26,7 @@ func (j *Join) count(s *source, result string) {
 	if s.parent != nil {
 		s = s.parent
 	}
-	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.Name, j.config.Scheme)), result)
+	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.name, j.config.Scheme)), result)
 }
 
 func resultOf(err error) string {

@@ -3,6 +3,8 @@ package join
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -12,24 +14,58 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
+// source is the source of one mechanism, from its start until the mechanism is removed.
+type source struct {
+	discovery.Source
+	join   *Join
+	id     core.ID
+	name   string
+	key    any     // see Entry.Key
+	entry  *Entry  // that this mechanism came from
+	parent *source // sent the list with this mechanism, or nil
+	*inherited
+
+	// tree was made from content and prefer.
+	content *topology.Checked
+	prefer  string
+	tree    topology.Tree
+
+	succeeds     bool                             // another mechanism had this name when we started
+	removed      atomic.Bool                      // once set, we ignore any further reports of the source
+	latestAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
+	coreAnswer   atomic.Pointer[topology.Checked] // the last answer we gave to the core
+	queuedAnswer atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
+
+	// The fields below are only used by events of Join.sourceCalls.
+	running                     *discovery.Started // nil unless the source is running
+	resolveNow, endpointsFailed serial.Slot
+}
+
+// inherited is what a mechanism inherits if the previous list had a mechanism of the same name.
+// Without it, the child policies would get new names, and we'd lose their connections.
+type inherited struct {
+	translator topology.Translator
+	logged     lastTexts
+	told       time.Time // when we told the program's logger that the source is failing, or zero
+}
+
 func (j *Join) addSource(a *core.Action) *source {
-	s := &source{join: j, Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.sources[a.Parent]}
-	if s.parent != nil {
-		if s.parent.Key != nil {
-			s.Key = storeKey{s.parent.Key, s.Name}
-		}
-		s.ServerName, s.TrustNames, s.entry = s.parent.ServerName, s.parent.TrustNames, s.parent.entry
+	s := &source{Source: a.Source.(discovery.Source), join: j, id: a.ID, name: a.Name, parent: j.sources[a.Parent]}
+	if s.parent == nil {
+		s.entry = a.Given.(*Entry)
+		s.key = s.entry.Key
+	} else if s.entry = s.parent.entry; s.parent.key != nil {
+		s.key = storeKey{s.parent.key, s.name}
 	}
-	s.Name = a.Name
 	for _, other := range j.sources {
-		if other.Name == s.Name && other.parent == s.parent {
+		if other.name == s.name && other.parent == s.parent {
 			s.inherited, s.succeeds = other.inherited, true
 		}
 	}
 	if s.inherited == nil {
-		s.inherited = &inherited{topology.Translator{Name: j.childName(s.Name), ServerName: s.ServerName, TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
+		s.inherited = &inherited{topology.Translator{Name: j.childName(s.name), ServerName: s.entry.ServerName, TrustNames: s.entry.TrustNames}, make(lastTexts), time.Time{}}
 	}
-	lastGood.acquire(s.Key)
+	lastGood.acquire(s.key)
 	j.sources[a.ID] = s
 	return s
 }
@@ -38,7 +74,7 @@ func (j *Join) startSource(s *source) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
 		stored, _ := s.kept()
-		started, err := s.Source.Start(s.receiver(stored))
+		started, err := s.Start(s.receiver(stored))
 		if err == nil {
 			s.running = &started
 			accepts = core.Hears{ResolveNow: started.ResolveNow != nil, EndpointsFailed: started.EndpointsFailed != nil}
@@ -56,7 +92,7 @@ func (s *source) kept() (core.Kept, bool) {
 	if s.succeeds {
 		earliest = time.Time{}
 	}
-	return lastGood.get(s.Key, earliest)
+	return lastGood.get(s.key, earliest)
 }
 
 func (j *Join) notStarted(s *source, err error) {
@@ -64,9 +100,9 @@ func (j *Join) notStarted(s *source, err error) {
 	j.events.Do(func() {
 		j.count(s, resultOf(err))
 		j.execute(j.core.Failed(time.Now(), s.id, text))
-		if len(j.config.Mechanisms) == 1 && s.parent == nil && j.core.Statuses()[0].Phase == core.Failed {
-			if j.startErr = err; s.Name != "" {
-				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
+		if len(j.config.Entries) == 1 && s.parent == nil && j.core.Statuses()[0].Phase == core.Failed {
+			if j.startErr = err; s.name != "" {
+				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.name), err)
 			}
 		}
 	})
@@ -80,7 +116,7 @@ func (s *source) confirmedUntil(otherwise time.Time) time.Time {
 }
 
 func (s *source) stop() {
-	lastGood.release(s.Key, time.Now())
+	lastGood.release(s.key, time.Now())
 	started := s.running
 	s.running = nil
 	if started != nil && started.Close != nil {
@@ -88,8 +124,8 @@ func (s *source) stop() {
 	}
 }
 
-func (j *Join) call(s *source, f func(*discovery.Started)) {
-	if s.running != nil && !j.closed.Load() {
+func (s *source) ifRunning(f func(*discovery.Started)) {
+	if s.running != nil && !s.join.closed.Load() {
 		f(s.running)
 	}
 }
@@ -197,13 +233,16 @@ func (s *source) answered(a core.Answer) {
 
 func (s *source) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
-	for i := range mechanisms {
-		outliers, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection)
+	for _, m := range mechanisms {
+		outliers, err := topology.ParseOutlierDetection(m.OutlierDetection)
 		if err != nil {
-			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err))
+			s.fail(fmt.Errorf("mechanism %q: %w", m.Name, err))
 			return
 		}
-		list = append(list, coreMechanism(&Mechanism{Mechanism: mechanisms[i], outliers: outliers}))
+		if !reflect.ValueOf(m.Source).Comparable() {
+			m.Source = &struct{ discovery.Source }{m.Source}
+		}
+		list = append(list, core.Mechanism{Name: m.Name, Source: m.Source, Prefer: m.Prefer, OutlierDetection: m.OutlierDetection, Given: outliers})
 	}
 	s.enqueueEvent(func(now time.Time) []core.Action { return s.join.core.Replaced(now, s.id, list) })
 }

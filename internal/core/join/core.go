@@ -39,6 +39,7 @@ type Mechanism struct {
 	// name and source as one of the previous list, we treat them as the same mechanism and keep its
 	// state. A nil Source never equals another.
 	Source           any
+	Prefer           string
 	OutlierDetection string
 	Given            any
 }
