@@ -40,8 +40,8 @@ type follower struct {
 // a channel would have. It makes one such call at a time until stop is called, and onState may call
 // stop itself. The target either has the scheme of a registered source or is a list without the
 // prefix failover:///. Policy parameters have no effect.
-func Follow(target string, given options.Program, onState func(State)) (stop func(), err error) {
-	b, parsed, err := parseTarget(target, given)
+func Follow(target string, program options.Program, onState func(State)) (stop func(), err error) {
+	b, parsed, err := parseTarget(target, program)
 	if err != nil {
 		return nil, err
 	}

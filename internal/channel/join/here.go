@@ -29,13 +29,13 @@ func (h *clientLocation) Location() location.Location {
 
 // The location is made up of the settings, the environment and whatever the entries' sources
 // know. We call note for every setting that has no effect. It must only log each text once.
-func newClientLocation(given options.Settings, entries []Entry, note func(string)) *clientLocation {
-	h := &clientLocation{prefer: given.Prefer, note: note}
-	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(entries, func(e Entry) bool { return e.Prefer != "" }) {
+func newClientLocation(settings options.Settings, entries []Entry, note func(string)) *clientLocation {
+	h := &clientLocation{prefer: settings.Prefer, note: note}
+	if settings.Prefer == "none" || settings.Prefer == "" && !slices.ContainsFunc(entries, func(e Entry) bool { return e.Prefer != "" }) {
 		return h
 	}
 	var notes []string
-	h.configured, notes = location.Of(given.Location(), os.Getenv)
+	h.configured, notes = location.Of(settings.Location(), os.Getenv)
 	for _, text := range notes {
 		note(text)
 	}

@@ -209,7 +209,7 @@ func (s *source) update(a discovery.Answer) error {
 		}
 	}
 	s.latestAnswer.Store(last)
-	answer := core.Answer{Content: last, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
+	answer := core.Answer{Content: last, Why: last.Why, Version: a.Version, Names: lookups(a.Names)}
 	if a.Resolved == nil {
 		s.enqueue(answer)
 		return nil

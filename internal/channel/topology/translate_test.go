@@ -65,8 +65,8 @@ func TestUsableEndpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Endpoints != test.want || c.Unusable != test.unusable {
-			t.Errorf("%s: %d endpoints, unusable %q; want %d, %q", test.line, c.Endpoints, c.Unusable, test.want, test.unusable)
+		if c.Endpoints != test.want || c.Why != test.unusable {
+			t.Errorf("%s: %d endpoints, unusable %q; want %d, %q", test.line, c.Endpoints, c.Why, test.want, test.unusable)
 		}
 	}
 }
