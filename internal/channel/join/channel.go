@@ -93,7 +93,7 @@ func (c *Resolver) send(list []core.Status) error {
 		empty = append(empty, strings.TrimPrefix(m.Name+": ", ": ")+m.Explained(tree.Why))
 		for n, p := range tree.Priorities {
 			c.childOf[p.Child] = m.ID
-			info.Names[p.Child] = nameOf(m.Name, n, p.Name)
+			info.Names[p.Child] = priorityName(m.Name, n, p.Name)
 			if p.Cluster != "" {
 				info.Services[p.Child] = p.Cluster
 			}
@@ -167,25 +167,7 @@ func (c *Resolver) logPreference(s *source, problem string) {
 	}
 }
 
-// childName returns the prefix for the names of a mechanism's children, or the name itself if it
-// only has one child. We append a number if the names could clash with those of another mechanism's
-// children.
-func (j *Join) childName(name string) string {
-	for i, unique := 2, name; ; i++ {
-		taken := false
-		for _, s := range j.sources {
-			other := s.translator.Name
-			taken = taken || other == unique || strings.HasPrefix(other, unique+"/child") || strings.HasPrefix(unique, other+"/child")
-		}
-		if !taken {
-			return unique
-		}
-		// There's no "/" in the new name, so it can't be a prefix of another mechanism's child.
-		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
-	}
-}
-
-func nameOf(mechanism string, n int, title string) string {
+func priorityName(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.NoLocality {
 		return "" // we show the number of the priority instead
 	}

@@ -103,8 +103,8 @@ func TestNamesOfPriorities(t *testing.T) {
 		{"m", 0, "us", "m: us"},
 		{"m", 0, "m", "m"},
 	} {
-		if got := nameOf(test.mechanism, test.n, test.title); got != test.want {
-			t.Errorf("nameOf(%q, %d, %q) = %q, want %q", test.mechanism, test.n, test.title, got, test.want)
+		if got := priorityName(test.mechanism, test.n, test.title); got != test.want {
+			t.Errorf("priorityName(%q, %d, %q) = %q, want %q", test.mechanism, test.n, test.title, got, test.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,7 @@ type source struct {
 	id     core.ID
 	name   string
 	key    any     // see Entry.Key
-	entry  *Entry  // that this mechanism came from
+	entry  *Entry  // the one this mechanism came from
 	parent *source // sent the list with this mechanism, or nil
 	*inherited
 
@@ -30,11 +31,11 @@ type source struct {
 	prefer  string
 	tree    topology.Tree
 
-	succeeds     bool                             // another mechanism had this name when we started
-	removed      atomic.Bool                      // once set, we ignore any further reports of the source
-	latestAnswer atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
-	coreAnswer   atomic.Pointer[topology.Checked] // the last answer we gave to the core
-	queuedAnswer atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
+	replacesOther bool                             // another mechanism had this name when we started
+	removed       atomic.Bool                      // once set, we ignore any further reports of the source
+	latestAnswer  atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
+	coreAnswer    atomic.Pointer[topology.Checked] // the last answer we gave to the core
+	queuedAnswer  atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
 	// The fields below are only used by events of Join.sourceCalls.
 	running                     *discovery.Started // nil unless the source is running
@@ -59,7 +60,7 @@ func (j *Join) addSource(a *core.Action) *source {
 	}
 	for _, other := range j.sources {
 		if other.name == s.name && other.parent == s.parent {
-			s.inherited, s.succeeds = other.inherited, true
+			s.inherited, s.replacesOther = other.inherited, true
 		}
 	}
 	if s.inherited == nil {
@@ -68,6 +69,24 @@ func (j *Join) addSource(a *core.Action) *source {
 	lastGood.acquire(s.key)
 	j.sources[a.ID] = s
 	return s
+}
+
+// childName returns the prefix for the names of a mechanism's children, or the name itself if it
+// only has one child. We append a number if the names could clash with those of another mechanism's
+// children.
+func (j *Join) childName(name string) string {
+	for i, unique := 2, name; ; i++ {
+		taken := false
+		for _, s := range j.sources {
+			other := s.translator.Name
+			taken = taken || other == unique || strings.HasPrefix(other, unique+"/child") || strings.HasPrefix(unique, other+"/child")
+		}
+		if !taken {
+			return unique
+		}
+		// There's no "/" in the new name, so it can't be a prefix of another mechanism's child.
+		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
+	}
 }
 
 func (j *Join) startSource(s *source) {
@@ -89,7 +108,7 @@ func (j *Join) startSource(s *source) {
 // us no matter how old it is.
 func (s *source) kept() (core.Kept, bool) {
 	earliest := time.Now().Add(-keepFor)
-	if s.succeeds {
+	if s.replacesOther {
 		earliest = time.Time{}
 	}
 	return lastGood.get(s.key, earliest)
