@@ -41,10 +41,6 @@ sim: ## run the simulator with new seeds until it is stopped; SEED= for one seed
 torture: ## test channels of real processes under faults of the system for FOR (10m), new seeds; SEED= for one seed, with FOR= from there on (Linux)
 	TORTURE_FOR=$(FOR) bash .ci/torture $(SEED)
 
-.PHONY: marks
-marks: ## run WORLDS (1000) of the simulator, which must reach each mark (a quarter of an hour)
-	SIM_MARKS=$(or $(WORLDS),1000) bash .ci/sim $(SEED)
-
 .PHONY: breaks
 breaks: ## break the code with each patch of internal/testing/sim/breaks, which the simulator must find; BREAKS="standbys status" for some (ten minutes)
 	bash .ci/breaks $(BREAKS)
@@ -59,7 +55,7 @@ count: ## count the lines of code in each package directory; PACKAGES="internal/
 	GOWORK=off go -C test/tools run ./count $(PACKAGES)
 
 .PHONY: bench
-bench: ## benchmark picks, bring-up and updates of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
+bench: ## benchmark picks of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
 	go run ./test/bench/edf
 
 .PHONY: bench-updates
@@ -139,7 +135,7 @@ licences: ## list the licences of all dependencies again
 	GOWORK=off go -C test/tools run ./licences
 
 .PHONY: packages
-packages: ## draw docs/packages.svg again: the groups of packages, and which imports which
+packages: ## draw the picture in CONTRIBUTING.md again: the groups of packages, and which imports which
 	GOWORK=off go -C test/tools run ./packages
 
 .PHONY: image

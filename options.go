@@ -20,16 +20,16 @@ type Options struct {
 	// FailoverTimeout is how long a priority may take to connect before we use the next one. It
 	// must not be negative, and the default is 10 s. Source: gRFC A56.
 	FailoverTimeout time.Duration
-	// WarmStandby is how many of the priorities below the one in use we connect to in advance. If
-	// such a priority has more than 20 endpoints, we only connect to 20 of them, or to one per
-	// locality if there are more than 20 localities. It can be up to 128, and the default is 0,
-	// which means that we don't connect in advance (gRFC A56). Source: Understudy.
+	// WarmStandby is the number of priorities below the one in use that we connect to in advance.
+	// If such a priority has more than 20 endpoints, we only connect to 20 of them, or to one per
+	// locality if there are more than 20 localities. The maximum is 128. The default is 0, which
+	// means that we don't connect in advance (gRFC A56). Source: Understudy.
 	WarmStandby int
 	// Overflow gives each priority only the share of the calls that it can handle. If a priority is
 	// full, slow, silent or failing, some or all of its calls go to the next one that's READY.
 	// Calls that no priority can handle fail right away with RESOURCE_EXHAUSTED, "shed: every
 	// priority is full". When a priority recovers, it gets a few probes at first and then a growing
-	// share, see Ramp. Standbys are connected from the start, and if at least one priority is
+	// share (see Ramp). Standbys are connected from the start, and if at least one priority is
 	// READY, calls don't go to any that aren't. Just like OutlierDetection, this needs calls to
 	// have deadlines. By default, it's off, and all calls go to the highest priority that's READY
 	// or still has time to connect (gRFC A56). Source: Understudy.
@@ -48,9 +48,9 @@ type Options struct {
 	// A34), "pick_first" (the first endpoint in each locality that connects; gRFC A62), or the name
 	// of another registered policy, with or without its configuration, e.g.
 	// `least_request_experimental{"choiceCount": 2}`. Note that weighted_round_robin with a
-	// configuration is grpc-go's policy, which uses load reports (gRFC A58). The default is "":
-	// weighted_round_robin. See docs/howto/endpoint-policy.md. Source: gRPC's policies, and
-	// Understudy.
+	// configuration is grpc-go's policy, which uses load reports (gRFC A58). The default is "",
+	// which means weighted_round_robin. See docs/howto/endpoint-policy.md. Source: gRPC's policies,
+	// and Understudy.
 	EndpointPolicy string
 	// PerPriority gives EndpointPolicy all endpoints of a priority in one list. Each endpoint's
 	// weight is multiplied by that of its locality. By default, there's one policy for each
@@ -137,10 +137,10 @@ type Options struct {
 	// default is 120 s at all times. Source: gRPC's connection backoff, and Understudy.
 	MaxConnectBackoff time.Duration
 
-	// Logger gets a record at slog.LevelWarn for each failover, for an outage, when a source of
-	// endpoints fails, and when a server rejects keepalive pings. This is in addition to gRPC's
-	// log. See docs/log.md for the records. Failovers arrive in order, from one goroutine at a
-	// time, and the handler may block. By default, there are no records. Source: Understudy.
+	// Logger gets records at slog.LevelWarn for failovers and outages, when a source of endpoints
+	// fails, and when a server rejects keepalive pings. This is in addition to gRPC's log. See
+	// docs/log.md for the records. Failovers arrive in order, from one goroutine at a time, and the
+	// handler may block. By default, there are no records. Source: Understudy.
 	Logger *slog.Logger
 	// PriorityChanged is called with the priority in use when the channel picks its first one, and
 	// whenever it changes. Calls arrive in order, from one goroutine at a time. No RPC waits for

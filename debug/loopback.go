@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// LoopbackOnly wraps a handler that listens on a loopback address. Requests whose Host header is
+// LoopbackOnly wraps the handler of a server on a loopback address. Requests whose Host header is
 // localhost or a loopback address, with any port, are passed on to next. All others are rejected
 // with 403 (Forbidden). This prevents DNS rebinding, where a web site resolves its own name to a
 // loopback address so that it can read the page with a visitor's browser.

@@ -52,7 +52,7 @@ type Answer struct {
 	// Names has the result of each lookup if a source looks up several names, and is nil for all
 	// other sources. It's cached with the answer, but ignored when answers are compared. If one of
 	// the lookups fails when an idle channel is used again, the source can reuse the cached
-	// addresses of just that name, see Receiver.Remembered.
+	// addresses of just that name (see Receiver.Remembered).
 	Names map[string]Name
 }
 
@@ -106,10 +106,10 @@ type Health int
 
 // The values of Health. Unknown and Healthy endpoints can take calls.
 const (
-	Unknown   Health = iota // the source has not checked
+	Unknown   Health = iota // the source hasn't checked
 	Healthy                 // the endpoint serves calls
-	Draining                // the endpoint finishes its calls and accepts no new ones
-	Unhealthy               // the endpoint does not serve calls
+	Draining                // the endpoint finishes its calls, but doesn't accept new ones
+	Unhealthy               // the endpoint doesn't serve calls
 )
 
 var healthNames = map[Health]string{Unknown: "unknown", Healthy: "healthy", Draining: "draining"}

@@ -41,13 +41,12 @@ func (i resolverSource) Start(r *Receiver) (Started, error) {
 	}, nil
 }
 
-// Check implements Source. It returns nil, because only Build can detect errors, and Build needs a
-// channel.
+// Check returns nil, since only Build can detect errors, and it needs a channel.
 func (resolverSource) Check(bool) error { return nil }
 
-// resolverConn is the resolver.ClientConn of a wrapped resolver.
+// resolverConn is the resolver.ClientConn that we pass to the wrapped resolver.
 type resolverConn struct {
-	resolver.ClientConn // implements ParseServiceConfig, and methods that later versions of gRPC may add
+	resolver.ClientConn // has ParseServiceConfig, and any methods that gRPC may add later
 	r                   *Receiver
 }
 

@@ -30,8 +30,9 @@ func Register(scheme string, parse Parser) {
 	resolver.Register(&registeredBuilder{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registeredBuilder is the builder that gRPC knows for a scheme. It creates the actual builder on
-// first use, because package join may not be initialized yet, or not be linked at all.
+// registeredBuilder is what we register with gRPC. It creates the actual builder when that's first
+// needed, because package join may not be initialized yet when a source registers, and may not even
+// be linked.
 type registeredBuilder struct {
 	*reader
 	builder func() options.Builder
@@ -50,7 +51,7 @@ func init() {
 	}
 }
 
-// reader parses the targets of a scheme for package join. It is safe for concurrent use.
+// reader parses the targets of a scheme for package join. It's safe for concurrent use.
 type reader struct {
 	scheme  string
 	parse   Parser
@@ -59,7 +60,7 @@ type reader struct {
 
 func (r *reader) Scheme() string { return r.scheme }
 
-// Reader returns r, for nested targets.
+// Reader is how Target.Mechanisms gets at the reader inside a builder.
 func (r *reader) Reader() any { return r }
 
 // OverrideAuthority returns the authority of a channel to target. A parameter of the target takes
@@ -78,8 +79,8 @@ func (r *reader) OverrideAuthority(target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(t.Endpoint())
 }
 
-// Check returns an error if the target is invalid. Errors in the fields of the service config, and
-// errors that only a server can find, only show up in calls on a channel.
+// Check returns an error if the target is invalid. Some errors only show up once a channel makes
+// calls: those in the fields of the service config, and those that only a server can detect.
 func (r *reader) Check(target resolver.Target, read bool) error {
 	_, mechanisms, err := r.readChannelTarget(Target{Target: target, Channel: target})
 	if err == nil {

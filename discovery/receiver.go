@@ -9,10 +9,10 @@ import (
 
 // Receiver receives the answers and errors of one source, for one channel. You can call its methods
 // from any goroutine, including inside Start. They queue the event and return. The channel is
-// updated on another goroutine, and events that arrive during an update are combined into one. As
-// an exception, an answer of a gRPC resolver is applied on the caller's stack, unless another event
-// is being applied. Methods never call the source on the caller's stack. After Started.Close, they
-// do nothing and return nil.
+// updated on another goroutine, and events that arrive during an update are combined into one. The
+// exception is an answer of a gRPC resolver, which is applied on the caller's stack unless another
+// event is being applied. Methods never call the source on the caller's stack. After Started.Close,
+// they do nothing and return nil.
 //
 // The zero value does nothing.
 type Receiver struct{ hooks Hooks }
@@ -58,12 +58,11 @@ func (r *Receiver) Update(a Answer) error {
 	return r.hooks.Update(a)
 }
 
-// Fail reports why there is no answer, or why the last answer cannot be confirmed. The last good
-// answer stays in use; errors of calls contain the reason only if there is no such answer. The
-// reason is logged when its text changes, so the same failure must always have the same text,
-// without IDs, local ports or times. Only the text of err is passed on, because a status would fail
-// wait-for-ready calls. Metrics count a failure as refused if it wraps an error with the method
-// Refused() bool, which returns true.
+// Fail reports why the source has no answer, or why it can't confirm its last one. The last good
+// answer stays in use. If there's none, calls fail with err. We log err whenever its text changes,
+// so don't put anything in it that's different each time, such as IDs, local ports or times. Only
+// the text is passed on, because a status in err would fail wait-for-ready calls. If err wraps an
+// error with a method Refused() bool that returns true, metrics count the failure as refused.
 func (r *Receiver) Fail(err error) {
 	if r.hooks.Fail != nil {
 		r.hooks.Fail(cmp.Or(err, errNoReason))
@@ -101,9 +100,9 @@ func (r *Receiver) Rejected(err error) {
 }
 
 // Trying says in a few words what the source is waiting for before its first answer, e.g. "looking
-// up shop.example.com". An empty text clears it. The text shows up on the debug page, in the errors
-// of calls whose deadline expires after 0.2 s or later, and in the log after 2 s. Once there's an
-// answer or a failure, the text is cleared, and Trying has no effect anymore.
+// up shop.example.com". To clear it, pass an empty string. The text shows up on the debug page, in
+// the errors of calls whose deadline expires after 0.2 s or more, and in the log after 2 s. Once
+// there's an answer or a failure, the text is cleared and Trying no longer has any effect.
 func (r *Receiver) Trying(text string) {
 	if r.hooks.Trying != nil {
 		r.hooks.Trying(text)
@@ -131,8 +130,8 @@ func (r *Receiver) Mechanisms(list []Mechanism) {
 
 // Remembered returns the Names of the answer that was cached while the channel was idle, each with
 // the time until which it was current. Names older than an hour are omitted, and using a name
-// doesn't make it any newer. If the source replaces one that's still running, Remembered returns
-// all names of that one's last answer.
+// doesn't make it any newer. If the source takes over from one that's still running, Remembered
+// returns all Names of its predecessor's last answer.
 func (r *Receiver) Remembered() map[string]Name {
 	if r.hooks.Remembered == nil {
 		return nil

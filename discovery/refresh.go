@@ -61,11 +61,11 @@ func (r Refresh) LookUp(to *Receiver, lookUp func(context.Context) (Answer, erro
 	return Started{Close: cancel, ResolveNow: lookups.Request}
 }
 
-// Poll returns a source that calls fetch at once and then as Refresh.LookUp does, with the given
-// interval between an answer and the next call. Calls of fetch do not overlap unless the source is
-// started more than once. If fetch returns an error, or an answer that the channel rejects, the last
-// good answer stays in use. When the channel no longer needs the source, the context is cancelled;
-// fetch must then return, and its result is ignored.
+// Poll returns a source that calls fetch right away, and then again one interval after each answer.
+// See Refresh.LookUp for when a call is made earlier. Calls of fetch don't overlap, unless the
+// source is started more than once. If fetch returns an error, or an answer that the channel
+// rejects, the last good answer stays in use. The context is canceled when the channel no longer
+// needs the source. fetch must return then, and we ignore its result.
 func Poll(interval time.Duration, fetch func(context.Context) (Answer, error)) Source {
 	return poller{Refresh{Every: interval}, fetch}
 }

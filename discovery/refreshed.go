@@ -33,14 +33,14 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 		a, err := s.lookUp(ctx, r)
 		hasNoAddress := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
 		if found := slices.DeleteFunc(slices.Clone(a.Resolved), hasNoAddress); err == nil && (len(found) > 0 || a.Empty) {
-			firstAddress := func(e resolver.Endpoint) string { return e.Addresses[0].Addr } // identifies it (gRFC A61)
+			firstAddress := func(e resolver.Endpoint) string { return e.Addresses[0].Addr } // identifies the endpoint (gRFC A61)
 			a.Resolved = lingering.Next(s.refresh.RemoveAfter, found, firstAddress)
 		}
 		return a, err
 	}), nil
 }
 
-// lookUp starts the source, and returns its first answer or failure.
+// lookUp starts the source, waits for its first answer or failure, and closes it again.
 func (s refreshed) lookUp(ctx context.Context, r *Receiver) (Answer, error) {
 	var answer atomic.Pointer[Answer]
 	reported, done := context.WithCancelCause(ctx)

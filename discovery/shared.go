@@ -9,19 +9,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
-// Shared returns a source that several channels can share: the process starts only one of all
-// sources with the same key. For example, many channels can share one watch of a service in a
-// registry. A channel that starts using the source later immediately receives the last answer,
-// followed by any later call of Fail or Unconfirmed that still applies. The source is closed when
-// no channel has used it for the duration linger, so that a channel that is reopened soon does not
-// have to wait. If linger is 0, the source is closed as soon as no channel uses it.
+// Shared returns a source that's only started once in a process, no matter how many channels use
+// it. For example, many channels can share one watch of a service in a registry. Sources are shared
+// if their keys are equal. The key must include everything that determines the endpoints, such as
+// credentials, and its type must be defined in the source's package. If two sources have the same
+// key but still differ, we use the one that was started first.
 //
-// The key must have a type defined in the source's package, and include everything
-// that determines the endpoints, such as credentials. If sources with equal keys differ, the one
-// that is started first is used.
+// A channel that joins later receives the last answer right away, along with any later Fail or
+// Unconfirmed that still applies. The source is closed when no channel has used it for the duration
+// linger. That way, a channel that's reopened soon doesn't have to wait. If linger is 0, the source
+// is closed as soon as no channel uses it.
 //
-// Update returns what the first channel says that has applied the answer. Channels that are slower
-// don't delay the source or the other channels. When they're ready they get the latest answer, and
+// Update returns the result from the first channel to apply the answer. Channels that are slower
+// don't delay the source or the other channels. They get the latest answer when they're ready, and
 // may miss earlier ones.
 func Shared[K comparable](key K, linger time.Duration, s Source) Source {
 	return shared{s, key, linger}
@@ -53,27 +53,28 @@ func (s shared) Start(r *Receiver) (Started, error) {
 }
 
 var groups = struct {
-	mu  sync.Mutex // also guards fields of group and member
+	mu  sync.Mutex // also guards some fields of group and member
 	all map[any]*group
 }{all: make(map[any]*group)}
 
-// group is a shared source with the channels that use it.
+// group is a shared source and the channels that use it.
 type group struct {
 	key any
 
 	starting sync.Mutex
-	started  *Started          // nil before the start
-	calls    serial.Serializer // runs the calls of the source, which must not overlap
+	started  *Started          // nil until the source has been started
+	calls    serial.Serializer // runs the functions in started, because their calls mustn't overlap
 
 	// guarded by groups.mu
-	users    int         // members, and channels that start the source
+	users    int         // includes channels that are still starting the source
 	timer    *time.Timer // closes the source after linger
 	members  map[*member]bool
-	current  reports                 // what a new member gets
-	replaced context.CancelCauseFunc // ends the wait of the last answer
+	current  reports                 // passed to new members
+	replaced context.CancelCauseFunc // makes the last call of answer return, if it's still waiting
 }
 
-// member is a channel that uses a shared source. Reports for it wait while it applies others.
+// member is a channel that uses a shared source. While it's busy applying a report, further ones
+// are kept in waiting.
 type member struct {
 	receiver *Receiver
 	events   serial.Serializer
@@ -81,7 +82,7 @@ type member struct {
 	waiting  reports // guarded by groups.mu
 }
 
-// join returns the group of a key, and counts the caller as a user.
+// join adds a user to the key's group, which it creates if necessary.
 func join(key any) *group {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -96,8 +97,8 @@ func join(key any) *group {
 	return g
 }
 
-// leave undoes join. If no user is left, the source is closed after linger. m is nil if the source
-// couldn't be started.
+// leave undoes join, and sees to it that the source is closed after linger if there are no users
+// left. m is nil if the source couldn't be started.
 func (g *group) leave(m *member, linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -115,7 +116,7 @@ func (g *group) leave(m *member, linger time.Duration) {
 	}
 }
 
-// expire closes the source unless it is used again. groups.mu must be locked.
+// expire closes the source, unless it has users again. groups.mu must be held.
 func (g *group) expire() {
 	if g.users > 0 || groups.all[g.key] != g {
 		return
@@ -126,8 +127,7 @@ func (g *group) expire() {
 	}
 }
 
-// start starts the source unless it has already been started. If the attempt fails, the next caller
-// tries again.
+// start starts the source if it isn't running yet. If that fails, the next caller tries again.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -141,9 +141,9 @@ func (g *group) start(s Source, first *Receiver) error {
 	return err
 }
 
-// call returns a function that calls f, a function of the source, on another goroutine, because the
-// source may answer on the caller's stack. Calls that wait for another call of the source become
-// one.
+// call wraps one of the source's functions, so that it's called on another goroutine. Otherwise the
+// source might answer on the caller's stack. Calls that queue up behind another call of the source
+// become one.
 func (g *group) call(f func()) func() {
 	if f == nil {
 		return nil
@@ -152,19 +152,19 @@ func (g *group) call(f func()) func() {
 	return func() { waiting.Enqueue(&g.calls, f) }
 }
 
-// These are the kinds of reports, in the order in which a member gets them.
+// The kinds of reports, in the order in which a member receives them.
 const (
 	trying = iota
 	answered
 	confirmed
 	failed
-	unconfirmed // until the source says otherwise
-	outdated    // unconfirmed until the next answer
+	unconfirmed // without a time, so it lasts until the source says otherwise
+	outdated    // unconfirmed with a time, so it ends with the next answer
 	rejected
 	kinds
 )
 
-// ends lists the kinds of earlier reports that a report makes obsolete, besides its own kind.
+// A report makes earlier ones obsolete if they have the same kind, or one of those listed here.
 var ends = [kinds][]int{
 	answered:    {trying, confirmed, failed, outdated, rejected},
 	confirmed:   {trying, failed, outdated},
@@ -172,7 +172,7 @@ var ends = [kinds][]int{
 	outdated:    {unconfirmed},
 }
 
-// reports holds the latest report of each kind, as a function that passes it to a channel.
+// reports has the latest report of each kind, as a function that passes it to a channel.
 type reports [kinds]func(*Receiver)
 
 func (r *reports) add(kind int, pass func(*Receiver)) {
@@ -200,18 +200,18 @@ func (m *member) next() func(*Receiver) {
 	return nil
 }
 
-// report queues a report for each member. groups.mu must be locked.
+// report queues a report for each member. groups.mu must be held.
 func (g *group) report(kind int, pass func(*Receiver)) {
 	g.current.add(kind, pass)
-	g.current[confirmed], g.current[rejected] = nil, nil // new members need neither
+	g.current[confirmed], g.current[rejected] = nil, nil // new members don't need these
 	for m := range g.members {
 		m.waiting.add(kind, pass)
 		m.delivery.Enqueue(&m.events, m.deliver)
 	}
 }
 
-// answer reports an answer and waits for the first member that has applied it, unless there's no
-// member, or the next answer comes first.
+// answer reports an answer, and waits until the first member has applied it. If there are no
+// members, it doesn't wait. It also stops waiting when the next answer arrives.
 func (g *group) answer(pass func(*Receiver) error) error {
 	applied, done := context.WithCancelCause(context.Background())
 	groups.mu.Lock()

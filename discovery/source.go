@@ -28,9 +28,9 @@ import "time"
 // Source finds the endpoints of one target.
 type Source interface {
 	// Check returns an error if the target's options or the environment are invalid. If read is
-	// set, it also checks the contents of files. Check opens no connection and starts nothing, and
-	// it may be called at any time, from several goroutines. Errors that only a server can detect
-	// are not reported by Check, but through Receiver.Fail. understudy.NewClient calls
+	// set, it also reads the files that the source uses, and checks what's in them. It must not
+	// open connections or start anything. If only a server can detect an error, use Receiver.Fail
+	// instead. Check may be called at any time, from several goroutines. understudy.NewClient calls
 	// Check(false), and understudy.Validate calls Check(true).
 	Check(read bool) error
 	// Start starts looking for endpoints for one channel, and returns without waiting for them. It
@@ -103,7 +103,7 @@ type Mechanism struct {
 	// configure outlier detection itself.
 	OutlierDetection string
 
-	// authorityFromOption is set if Authority comes from an option of a nested target instead of
-	// from the source. An authority that the options of the channel set does not replace it.
+	// authorityFromOption is set if Authority comes from an option of a nested target rather than
+	// from the source. In that case, the channel's authority option doesn't replace it.
 	authorityFromOption bool
 }

@@ -32,7 +32,7 @@ type Target struct {
 	scope          options.Scope
 	query          url.Values
 	readParameters map[string]bool
-	err            error // the first mistake that Choice or Refresh has found
+	err            error // the first one that Choice or Refresh has found
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if it isn't set. A Parser

@@ -25,9 +25,7 @@ func openDemo(t *testing.T, v chromium.View, args ...string) (context.Context, *
 		}
 	})
 	browser, err := chromium.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := browser.Close(); err != nil {
 			t.Error(err)
@@ -36,9 +34,7 @@ func openDemo(t *testing.T, v chromium.View, args ...string) (context.Context, *
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	page, err := browser.Open(ctx, demo.page, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ctx, page
 }
 
@@ -59,9 +55,7 @@ func headlineStartsWith(text string) string {
 
 func pressButton(ctx context.Context, t *testing.T, page *chromium.Page, label string) {
 	t.Helper()
-	if err := page.Activate(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, page.Activate(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)))
 }
 
 // detailsOpen returns the JavaScript condition that the named details element is open or, if open
@@ -96,9 +90,7 @@ func TestBrowserShowsFailover(t *testing.T) {
 func TestBrowserUnfoldsPriorityInUse(t *testing.T) {
 	ctx, page := openDemo(t, desktop)
 	awaitCondition(ctx, t, page, headlineStartsWith("Calls go to p0 us-east/a, us-east/b"))
-	if err := page.Activate(ctx, `main details[data-key="events"] summary`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, page.Activate(ctx, `main details[data-key="events"] summary`))
 	kill := `fetch("/do", {method: "POST", body: new URLSearchParams({"%s": "p0"})}).then(r => r.ok)`
 	awaitCondition(ctx, t, page, fmt.Sprintf(kill, "kill"))
 	awaitCondition(ctx, t, page, headlineStartsWith("Calls go to p1 eu-west/a"))
@@ -124,9 +116,7 @@ func TestBrowserOnPhoneWithoutScript(t *testing.T) {
 	pressButton(ctx, t, page, "Kill: p0")
 	awaitCondition(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 at ")`)
 	reload(headlineStartsWith("Calls go to p1 eu-west/a") + " && " + fitsWidth)
-	if err := page.Activate(ctx, `main .tree details summary`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, page.Activate(ctx, `main .tree details summary`))
 	awaitCondition(ctx, t, page, detailsOpen("p0 us-east/a, us-east/b", true)+" && "+fitsWidth)
 }
 

@@ -27,18 +27,14 @@ func TestHeldDemoEndsWhenInterrupted(t *testing.T) {
 			demo := startHeldDemo(t, dir)
 			for _, form := range []url.Values{{"hang": {"us-east/a"}}, {"kill": {"p1"}}, {"restore": {"eu-west/a"}}} {
 				response, err := http.PostForm(demo.page+"do", form)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				page, err := io.ReadAll(response.Body)
 				response.Body.Close()
 				if err != nil || response.StatusCode != http.StatusOK {
 					t.Fatalf("%v: %s %v %s", form, response.Status, err, page)
 				}
 			}
-			if err := demo.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			must(t, demo.Process.Signal(signal))
 			if err := demo.Wait(); err != nil {
 				t.Errorf("the demo ended with %v", err)
 			}
@@ -55,18 +51,12 @@ func TestInterruptedDemoFails(t *testing.T) {
 	dir := t.TempDir()
 	demo.Env = append(os.Environ(), runAsCommandEnv+"=1", "TMPDIR="+dir)
 	out, err := demo.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := demo.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, demo.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "phase ") {
 		t.Fatalf("the demo began with %q, %v", line, err)
 	}
-	if err := demo.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, demo.Process.Signal(syscall.SIGINT))
 	demo.Wait()
 	if code := demo.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("the demo ended with %d, want 1", code)

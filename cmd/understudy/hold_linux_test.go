@@ -18,12 +18,8 @@ func startHeldDemo(t *testing.T, dir string, args ...string) *heldDemo {
 	d := &heldDemo{Cmd: exec.Command(os.Args[0], append([]string{"demo", "--hold"}, args...)...)}
 	d.Env = append(os.Environ(), runAsCommandEnv+"=1", "TMPDIR="+dir)
 	stdout, err := d.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, d.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	page, found := strings.CutPrefix(strings.TrimSpace(line), "page: ")
 	if !found {

@@ -44,25 +44,19 @@ func TestBrowserShowsHostileNamesAsText(t *testing.T) {
 		return []discovery.Mechanism{{Name: hostileName, Source: hostileSource{}}}, nil
 	})
 	cc, err := grpc.NewClient("evil:///"+strings.Repeat("%3Cb%3E%E2%80%AE", 500), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer cc.Close()
 	cc.Connect()
 	server := httptest.NewServer(debug.Handler())
 	defer server.Close()
 	browser, err := chromium.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer browser.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for _, width := range []int{360, 1100} {
 		page, err := browser.Open(ctx, server.URL, chromium.View{Width: width, Height: 800})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		awaitCondition(ctx, t, page, `document.body.innerText.includes("No priority can take calls.")`)
 		page.Eval(ctx, `document.querySelectorAll("details").forEach(d => d.open = true)`, new(any))
 		for _, condition := range []string{

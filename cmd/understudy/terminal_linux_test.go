@@ -28,17 +28,11 @@ type terminal struct {
 func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, tty *os.File) {
 	t.Helper()
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { pty.Close() })
 	number, err := unix.IoctlGetInt(int(pty.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(pty.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, unix.IoctlSetPointerInt(int(pty.Fd()), unix.TIOCSPTLCK, 0))
 	if tty, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -119,16 +113,12 @@ func TestWatchRestoresTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			term, tty := newTerminal(t, 200, 20)
 			before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			command := exec.Command(os.Args[0], append([]string{"watch"}, test.args...)...)
 			command.Env = append(os.Environ(), runAsCommandEnv+"=1", "TERM=xterm")
 			command.Stdin, command.Stdout, command.Stderr = tty, tty, tty
 			command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, command.Start())
 			shown := term.await(test.shown)
 			if !strings.HasPrefix(shown, enterScreen) {
 				t.Errorf("the screen is %q", shown)
@@ -160,9 +150,7 @@ func TestDumbTerminalGetsLines(t *testing.T) {
 	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")
 	command.Env = append(os.Environ(), runAsCommandEnv+"=1", "TERM=dumb")
 	command.Stdin, command.Stdout = tty, tty
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, command.Start())
 	if shown := term.await("No priority can take calls"); strings.Contains(shown, "\x1b") {
 		t.Errorf("a dumb terminal gets %q", shown)
 	}

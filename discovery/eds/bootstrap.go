@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// The environment variables of the xDS bootstrap (gRFC A27). If both are set, bootstrapFileVar
-// takes precedence.
+// The environment variables of the xDS bootstrap (gRFC A27). If both are set, the file takes
+// precedence.
 const (
 	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
@@ -25,7 +25,7 @@ const (
 type bootstrap struct {
 	Servers []bootstrapServer `json:"xds_servers"`
 	Node    *json.RawMessage  `json:"node"`
-	node    *corev3.Node      // what Node says, or nil
+	node    *corev3.Node      // parsed from Node, or nil
 }
 
 type bootstrapServer struct {
@@ -38,8 +38,7 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment variables specify. If no variable is set,
-// it returns an empty bootstrap.
+// loadBootstrap returns an empty bootstrap if neither of the environment variables is set.
 func loadBootstrap() (*bootstrap, error) {
 	text, where := []byte(os.Getenv(bootstrapConfigVar)), "("+bootstrapConfigVar+")"
 	if path := os.Getenv(bootstrapFileVar); path != "" {
@@ -74,7 +73,7 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 
 const dnsPrefix = "dns:///"
 
-// find returns the server with the given URI, or nil. The scheme "dns" may be omitted in both URIs.
+// find returns the server with the given URI, or nil. dns:///host:port is the same as host:port.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i, s := range b.Servers {
 		if strings.TrimPrefix(s.URI, dnsPrefix) == strings.TrimPrefix(uri, dnsPrefix) {
@@ -84,7 +83,7 @@ func (b *bootstrap) find(uri string) *bootstrapServer {
 	return nil
 }
 
-// credentials returns the first supported entry of the server's channel_creds.
+// credentials uses the first entry of channel_creds that we support.
 func (s *bootstrapServer) credentials() (credentials.TransportCredentials, error) {
 	var unknown []string
 	for _, c := range s.Creds {

@@ -17,7 +17,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// clusterSource is the source of a target for which Clusters are requested (CDS).
+// clusterSource is the source of a target with cds=true, so it also requests Clusters.
 type clusterSource struct {
 	source
 	target *discovery.Target
@@ -42,23 +42,23 @@ func (s clusterSource) newWatch(r *discovery.Receiver) *clusterWatch {
 	return h
 }
 
-// clusterWatch receives the resources of a target with CDS. It passes the list of discovery
-// mechanisms to the target's receiver, and endpoints to the mechanisms that use EDS.
+// clusterWatch subscribes to the resources of a target with cds=true. It turns the clusters into
+// the channel's list of discovery mechanisms, and passes endpoints to the mechanisms that use EDS.
 type clusterWatch struct {
 	watch
-	receiver *discovery.Receiver           // the receiver of watch queues its reports behind the snapshots
-	ifOpen   *atomic.Pointer[clusterWatch] // shared with each clusterEndpoints, which may outlive this watch; nil after close
+	receiver *discovery.Receiver           // unlike that of watch, it doesn't queue outages behind snapshots
+	ifOpen   *atomic.Pointer[clusterWatch] // this watch, or nil after close; shared with clusterEndpoints, which may outlive it
 
 	events     serial.Serializer // guards the fields below
 	snapshot   *adsclient.Snapshot
 	hasSent    bool
-	delayTimer serial.Timer // sends the first snapshot
+	delayTimer serial.Timer // delays the first snapshot
 	maker      cds.Maker
 	lastNotes  string
 	endpoints  map[*endpointsWatch]bool
 }
 
-// needs returns the resources to subscribe to, according to the clusters that are known so far.
+// needs returns the resources to subscribe to, given the clusters we know so far.
 func (h *clusterWatch) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.cluster, func(name string) cds.Known { return knownCluster(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
@@ -81,14 +81,12 @@ func knownCluster(s adsclient.State) cds.Known {
 	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
-// maxDelay limits the delay of the first list of discovery mechanisms while resources are missing.
-// Without the delay, calls might fail at an unreachable cluster while the next cluster is still
-// loading. The delay is short, because package join waits for the first mechanism anyway
+// If resources are missing, we hold back the first list of discovery mechanisms for up to maxDelay.
+// Otherwise, calls might fail at an unreachable cluster while the next cluster is still loading. We
+// don't need a longer delay, because package join waits for the first mechanism anyway
 // (docs/waits.md). gRFC A74 has no limit.
 const maxDelay = time.Second
 
-// handleSnapshot sends a snapshot. While resources are missing, it delays the first snapshot for at
-// most maxDelay.
 func (h *clusterWatch) handleSnapshot(s adsclient.Snapshot) {
 	h.events.Run(func() {
 		isMissing := func(states map[string]adsclient.State) bool {
@@ -103,14 +101,12 @@ func (h *clusterWatch) handleSnapshot(s adsclient.Snapshot) {
 	})
 }
 
-// unconfirmed reports an outage after the snapshots that arrived before it. In the opposite order,
-// their list would end the outage (see discovery.Receiver).
+// unconfirmed queues an outage behind the snapshots that arrived before it. If we reported it
+// first, the list in such a snapshot would end the outage (see discovery.Receiver).
 func (h *clusterWatch) unconfirmed(err error, since time.Time) {
 	h.events.Run(func() { h.receiver.Unconfirmed(err, since) })
 }
 
-// send passes the discovery mechanisms and the endpoints of the snapshot to their receivers, unless
-// the watch is closed.
 func (h *clusterWatch) send() {
 	if h.ifOpen.Load() == nil {
 		return
@@ -135,17 +131,15 @@ func (h *clusterWatch) close() {
 	h.stop()
 }
 
-// clusterEndpoints is the source of the endpoints of one cluster. The endpoints come from the
-// server that sent the cluster. The source may outlive its channel. Therefore, it has only a
-// pointer to a pointer to the clusterWatch, which close sets to nil.
+// clusterEndpoints is the source of a cluster's endpoints, which come from the same server as the
+// cluster. It may outlive its channel, so it gets at the clusterWatch through a pointer that close
+// sets to nil.
 type clusterEndpoints struct {
-	source // of the same endpoints, without the clusterWatch
+	source // subscribes to the endpoints itself, in case the clusterWatch is closed
 	owner  *atomic.Pointer[clusterWatch]
 	server int
 }
 
-// Start implements discovery.Source. If the clusterWatch is closed, we subscribe to the endpoints
-// ourselves.
 func (p *clusterEndpoints) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := p.owner.Load()
 	if h == nil {

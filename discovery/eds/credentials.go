@@ -13,12 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
-// systemTLS verifies the server with the system's root certificates. There's only one such value,
-// because channels share a connection if their credentials are equal.
+// systemTLS verifies the server with the system's root certificates. It's a variable because
+// channels only share a connection if their credentials are equal.
 var systemTLS = credentials.NewTLS(nil)
 
-// credentialsFor returns the credentials for the management server at uri, which comes from the
-// channel's target or from the bootstrap.
+// credentialsFor returns the credentials for a management server. Its uri may come from the target
+// or from the bootstrap.
 func (o *options) credentialsFor(uri string, boot *bootstrap) (credentials.TransportCredentials, error) {
 	if o.credentials != nil {
 		return o.credentials, nil
@@ -32,9 +32,9 @@ func (o *options) credentialsFor(uri string, boot *bootstrap) (credentials.Trans
 	return systemTLS, nil
 }
 
-// tlsFiles contains the paths of the files of TLS credentials.
+// tlsFiles is the config of channel_creds with the type "tls".
 type tlsFiles struct {
-	CA          string `json:"ca_certificate_file"` // if empty, the system's roots are used
+	CA          string `json:"ca_certificate_file"` // if empty, we use the system's roots
 	Certificate string `json:"certificate_file"`
 	PrivateKey  string `json:"private_key_file"`
 }
@@ -58,8 +58,8 @@ func (f tlsFiles) load() (*tls.Config, error) {
 	return &config, nil
 }
 
-// fileCredentials are TLS credentials that read their files again for each connection, so that
-// renewed certificates take effect.
+// fileCredentials reads its files again for each connection, so that renewed certificates take
+// effect.
 type fileCredentials struct {
 	credentials.TransportCredentials
 	files tlsFiles

@@ -16,26 +16,26 @@ const Scheme = "eds"
 
 func init() { discovery.Register(Scheme, targetMechanisms) }
 
-// maxResponse is the size in bytes of the largest response that is accepted. It is several times the
-// size of 100,000 endpoints. A larger response ends the stream.
+// maxResponse is in bytes, and several times the size of a response with 100,000 endpoints. A
+// larger response ends the stream.
 const maxResponse = 64 << 20
 
 type options struct {
-	credentials credentials.TransportCredentials // if nil, those of the bootstrap or the default
+	credentials credentials.TransportCredentials // nil for those of the bootstrap, or the default
 	node        *corev3.Node
 }
 
-// WithTransportCredentials sets the credentials of the connection to the management server. Use
-// credentials.NewTLS with the roots to verify the server against and, for mTLS, the client's
-// certificate. They take precedence over those of the bootstrap. Nil selects the default. Channels
-// share a stream only if their credentials are the same value.
+// WithTransportCredentials sets the credentials for connections to the management server, instead
+// of those in the bootstrap. Use credentials.NewTLS with the roots that the server is verified
+// against and, for mTLS, the client's certificate. Nil selects the default. Channels only share a
+// stream if they use the same value, so don't create new credentials for each channel.
 //
-// The credentials of calls are those of the channel.
+// Calls on the channel aren't affected. They use the channel's own credentials.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
 	if c != nil && !reflect.ValueOf(c).Comparable() {
 		c = &struct {
 			credentials.TransportCredentials
-		}{c} // only equal to itself
+		}{c} // a pointer is comparable, and only equal to itself
 	}
 	return discovery.OwnOption(func(o *options) { o.credentials = c })
 }

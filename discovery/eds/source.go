@@ -41,18 +41,17 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	uris     []string // of the servers; if empty, those of the bootstrap are used
+	uris     []string // if nil, we use the servers in the bootstrap
 	cluster  string
 	options  options
 	network  *adsclient.Network
 	recorder stats.MetricsRecorder
 
-	reachabilityOnly bool // the next server is used even if endpoints are known (gRFC A95, not A71)
+	reachabilityOnly bool // use the next server even if we have endpoints (gRFC A95, not A71)
 
-	*location.Learned // the locality of the node
+	*location.Learned // the node's locality, set by servers
 }
 
-// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	w := &watch{
@@ -64,7 +63,6 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return w.open()
 }
 
-// servers returns the management servers in order of preference.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -102,8 +100,8 @@ func (s source) servers() ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// readResource converts a resource to a *discovery.Answer or a *cds.Cluster, which all channels
-// share.
+// readResource converts a resource to a *discovery.Answer or *cds.Cluster. All channels share the
+// result.
 func readResource(m proto.Message) (any, error) {
 	if cluster, ok := m.(*clusterv3.Cluster); ok {
 		return cds.Read(cluster)
@@ -112,8 +110,8 @@ func readResource(m proto.Message) (any, error) {
 	return &answer, err
 }
 
-// Check implements discovery.Source. It ignores errors about files unless read is set, because they
-// may go away: a file may be incomplete, or its volume may not be mounted yet.
+// Check ignores errors in a bootstrap file unless read is set, because they may go away. For
+// example, the file may be incomplete, or its volume may not be mounted yet.
 func (s source) Check(read bool) error {
 	servers, err := s.servers()
 	if !read && os.Getenv(bootstrapFileVar) != "" {

@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// maxNameLength is the maximum length of a cluster name in bytes. All channels of a process share
-// one request, and a longer name could make this request too large for the server.
+// maxNameLength limits the length of a cluster's name, in bytes. The channels of a process share
+// one request, and a longer name could make it too large for the server.
 const maxNameLength = 4096
 
-// parseTarget returns the management servers and the cluster of a target. uris is empty if the
-// target contains no server, so that the servers of the bootstrap are used.
+// parseTarget returns the management servers and the cluster in a target. If the target doesn't
+// name any servers, uris is nil, and we use those in the bootstrap.
 func parseTarget(target resolver.Target) (uris []string, cluster string, err error) {
 	u := target.URL
 	cluster = strings.TrimPrefix(u.Path, "/") // the name may contain slashes

@@ -24,7 +24,6 @@ type watch struct {
 	outage    *adsclient.Outage                   // nil while the server can be reached
 }
 
-// open subscribes to the resources.
 func (w *watch) open() (discovery.Started, error) {
 	if err := w.Check(false); err != nil {
 		return discovery.Started{}, err
@@ -35,7 +34,8 @@ func (w *watch) open() (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// run follows the servers. An invalid bootstrap file is read again with gRPC's backoff.
+// run subscribes as soon as there's a valid bootstrap. If it's invalid, we read it again with
+// gRPC's backoff.
 func (w *watch) run(ctx context.Context) {
 	servers, err := w.servers()
 	for attempt := 0; err != nil; attempt++ {
@@ -80,8 +80,7 @@ func (w *watch) Lost(o *adsclient.Outage) {
 	w.reportOutage()
 }
 
-// reportOutage reports the outage, if there is one. During an outage, the last answer may be out of
-// date.
+// reportOutage tells the receiver that its last answer may be out of date, if there's an outage.
 func (w *watch) reportOutage() {
 	if w.outage != nil {
 		w.receiver.Unconfirmed(w.outage.Err, w.outage.LastMessage)
@@ -93,7 +92,7 @@ func sendState(r *discovery.Receiver, s adsclient.State) {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // an error could only cause a re-resolution, which does not help here
+		_ = r.Update(answer) // all we could do about an error is re-resolve, which doesn't help here
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}

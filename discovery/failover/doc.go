@@ -63,7 +63,7 @@
 //
 // gRPC only looks up DNS names again after a failed connection. With the parameter refresh, they
 // are also looked up at an interval, or earlier after a failed lookup, with gRPC's backoff. An
-// address is removed if two answers in a row don't have it, or as many as removeAfter says.
+// address is removed if two answers in a row don't have it. Use removeAfter to change that.
 //
 // A re-resolution request goes to the mechanism whose connection failed. The channel itself may
 // also request a re-resolution, but can't say for which mechanism. If there are several, we ignore

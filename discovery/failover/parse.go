@@ -18,11 +18,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// maxEntries limits the number of entries in a list. Each entry needs a resolver, and with the
-// default timeout of 10 s, failing over through 64 entries takes more than ten minutes.
+// maxEntries limits the length of a list. Each entry needs a resolver, and with the default timeout
+// of 10 s, it already takes more than ten minutes to fail over through 64 of them.
 const maxEntries = 64
 
-// targetForm is the example of a valid target in error messages.
 const targetForm = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
 type listParser struct {
@@ -31,8 +30,8 @@ type listParser struct {
 	firstAuthority string
 }
 
-// parse returns the discovery mechanisms of all entries in priority order. If the error is nil,
-// there is at least one mechanism.
+// parse returns the discovery mechanisms of all entries in priority order. There's at least one,
+// unless it returns an error.
 func (l *listParser) parse() ([]discovery.Mechanism, error) {
 	text := strings.TrimPrefix(l.URL.EscapedPath(), "/")
 	switch {
@@ -54,7 +53,7 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 			l.firstAuthority = found[0].Authority
 		}
 		for _, p := range found {
-			if names[p.Name] { // the second of two equal entries
+			if names[p.Name] { // the same entry again
 				p.Name = fmt.Sprintf("%s (%d)", p.Name, len(mechanisms)+1)
 			}
 			names[p.Name] = true
@@ -67,8 +66,8 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 	return mechanisms, nil
 }
 
-// parseEntry parses one entry of the list. The name of a discovery mechanism is the decoded entry,
-// unless the entry's source has set a name.
+// parseEntry returns the discovery mechanisms of one entry. If a source hasn't named its mechanism,
+// the name is the decoded entry.
 func (l *listParser) parseEntry(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
@@ -94,7 +93,7 @@ func (l *listParser) parseEntry(escaped string) ([]discovery.Mechanism, error) {
 	return mechanisms, err
 }
 
-// findResolver parses an entry and finds its resolver, as grpc.NewClient does. Unlike in NewClient,
+// findResolver parses an entry and finds its resolver. It works like grpc.NewClient, except that
 // "://" after an unregistered scheme is an error.
 func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, error) {
 	var none resolver.Target
@@ -127,8 +126,8 @@ func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, 
 	return target, builder, err
 }
 
-// hostPort returns endpoint as host:port. Like gRPC's DNS resolver, it uses port 443 and host
-// localhost by default.
+// hostPort returns endpoint as host:port. As in gRPC's DNS resolver, the port defaults to 443 and
+// the host to localhost.
 func hostPort(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", errors.New("no host is given; want host:port")

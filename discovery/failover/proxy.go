@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// proxyFunc is the type of http.ProxyFromEnvironment, which gRPC also uses.
+// proxyFunc is http.ProxyFromEnvironment, which is what gRPC uses too, except in tests.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
 func (f proxyFunc) usesProxy(address string) (bool, error) {
@@ -22,24 +22,23 @@ func (f proxyFunc) usesProxy(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-// route determines where the name in a DNS entry is looked up, and how its addresses are reached.
-// On a channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists
-// it:
+// route decides where the name in a DNS entry is looked up, and which addresses we return for it.
+// On a channel that uses a proxy, gRPC dials every address through the proxy, unless the address is
+// in NO_PROXY. That leaves three cases:
 //
-//	the entry's name               is looked up    and its addresses are
-//	goes through the proxy         by the proxy    its name alone
-//	same, WithLocalDNSResolution   here            the addresses found
-//	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
-//	                                               too, otherwise its name
+//	the entry's name                    is looked up   we return
+//	goes through the proxy              by the proxy   just the name
+//	same, with WithLocalDNSResolution   locally        the addresses we find
+//	is in NO_PROXY                      locally        the addresses we find if they're in NO_PROXY
+//	                                                   too, otherwise just the name
 //
-// In the last case, direct decides for each answer, because NO_PROXY rarely lists the addresses
-// of a name. In the first and the last case, route returns the name, as host:port.
+// In the last case, direct makes that decision for each answer, because NO_PROXY rarely lists the
+// addresses of a name. For the first and the last case, route returns the name as host:port.
 func (s source) route() (address string, byProxy bool, err error) {
 	if s.hasDialer || s.target.URL.Scheme != "dns" || s.options.resolvers["dns"] != nil {
 		return "", false, nil // a custom dialer looks up names itself
 	}
-	// When gRPC decides whether the channel uses a proxy, it treats the whole list as one host
-	// name.
+	// gRPC takes the whole list for one host name when it decides if the channel uses a proxy.
 	channelUsesProxy, err := s.options.proxy.usesProxy(s.list)
 	if err != nil {
 		return "", false, err
@@ -58,9 +57,9 @@ func (s source) route() (address string, byProxy bool, err error) {
 	return "", false, err
 }
 
-// direct returns the answer for an entry whose name is in NO_PROXY, on a channel that uses a proxy. If
-// gRPC would dial one of the addresses that were found through the proxy, the answer is the name
-// itself, which gRPC dials directly.
+// direct is for an entry whose name is in NO_PROXY, on a channel that uses a proxy. If any of the
+// addresses in found isn't in NO_PROXY, gRPC would dial it through the proxy. In that case, we
+// answer with the name instead, which gRPC dials directly.
 func (f proxyFunc) direct(found discovery.Answer, name string) discovery.Answer {
 	for _, endpoint := range found.Resolved {
 		for _, address := range endpoint.Addresses {

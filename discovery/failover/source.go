@@ -3,8 +3,8 @@ package failover
 import (
 	"net/http"
 
-	// Imported to register the schemes dns, passthrough and unix, so that targets can be parsed
-	// without a channel.
+	// This registers the schemes dns, passthrough and unix, so that we can parse targets without a
+	// channel.
 	_ "google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -46,8 +46,7 @@ func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// noRefresh is the default Refresh of DNS names: names are looked up again only after a failed
-// connection.
+// noRefresh is the default for DNS names, which we only look up again after a failed connection.
 var noRefresh = discovery.Refresh{RemoveAfter: 2}
 
 func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -57,17 +56,17 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return l.parse()
 }
 
-// grpcSchemes contains the schemes of gRPC's own resolvers. These resolvers ignore the query of a
-// target, so this package can use the query for parameters.
+// grpcSchemes has the schemes of gRPC's own resolvers. They ignore the query of a target, so we can
+// use it for parameters.
 var grpcSchemes = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// mechanismsOf returns the discovery mechanisms of one entry. An entry with a source of this module
-// may have several mechanisms with different names.
+// mechanismsOf returns the discovery mechanisms of one entry. With a source of this module, there
+// may be several, with different names.
 func (l *listParser) mechanismsOf(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.firstAuthority {
-		// gRPC passes the authority of the first discovery mechanism as the channel's authority.
-		// For the other mechanisms, it must not count as an authority that the user has set.
+		// gRPC gives us the first mechanism's authority as the channel's authority. The other
+		// mechanisms would take it for one that the user has set.
 		outer.BuildOptions.Authority = ""
 	}
 	_, isOurs := builder.(program.Builder)
@@ -98,8 +97,8 @@ func (l *listParser) resolverMechanism(t *discovery.Target, builder resolver.Bui
 	return []discovery.Mechanism{{Source: s, Authority: authority}}, nil
 }
 
-// source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks up the
-// name, the only endpoint is the name itself.
+// source is a gRPC resolver, except that if a proxy looks up the name, the only endpoint is the
+// name itself.
 type source struct {
 	discovery.Source
 	target    resolver.Target
@@ -114,7 +113,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case byProxy:
-		// No error handling is needed, because the source has no other answer.
+		// If there's an error, we can't do anything about it, since there's no other answer.
 		_ = r.Update(answerWith(address))
 		return discovery.Started{}, nil
 	case address != "":

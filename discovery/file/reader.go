@@ -13,13 +13,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
-// watched identifies a file. It is the source of the file's readings, which all channels that use
-// the file share. If each of 1,000 channels watched the file itself, checking it often
-// would take much of a core, and each copy of the content would take megabytes.
+// watched is the source of a file's content. All channels that use the file share it. If each of
+// 1,000 channels watched the file on its own, checking it this often would take much of a core, and
+// each copy of the content would take megabytes.
 type watched struct{ path string }
 
-// content is what a file contains, or the reason why it cannot be used. It is a Source only in order
-// to pass through discovery.Shared.
+// content is what a file contains, or the reason why we can't use it. It's only a Source so that we
+// can pass it through discovery.Shared.
 type content struct {
 	discovery.Source                       // always nil
 	doc              *clusterfile.Document // nil if err is set
@@ -40,12 +40,11 @@ type fileReader struct {
 	watched
 	receiver     *discovery.Receiver
 	file         *filewatch.File
-	last         *content // nil until the first reading
-	lastParsed   *content // nil until the file could be read
+	last         *content // nil until the first attempt to read the file
+	lastParsed   *content // nil until an attempt succeeds
 	lastChecksum [sha256.Size]byte
 }
 
-// run reads the file immediately, and again whenever it may have changed.
 func (f *fileReader) run(ctx context.Context) {
 	for {
 		due, err := f.file.Look()
@@ -66,11 +65,10 @@ func (f *fileReader) run(ctx context.Context) {
 	}
 }
 
-// read reads the file and publishes the result. It parses the content only if it has changed.
 func (f *fileReader) read() {
 	data, err := clusterfile.Read(f.path)
 	if err != nil {
-		if _, isSystem := errors.AsType[syscall.Errno](err); isSystem { // it may end although the file does not change
+		if _, isSystem := errors.AsType[syscall.Errno](err); isSystem { // may go away without a change to the file
 			f.file.Failed()
 		}
 		if f.last == nil || f.last.err == nil || f.last.err.Error() != err.Error() {
@@ -88,7 +86,7 @@ func (f *fileReader) read() {
 	f.publish(f.lastParsed)
 }
 
-// publish passes the content to all channels, unless it is the same as before.
+// publish passes the content to all channels, unless they already have it.
 func (f *fileReader) publish(c *content) {
 	if c != f.last {
 		f.last = c

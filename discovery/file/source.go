@@ -54,14 +54,14 @@ type source struct {
 	target  *discovery.Target
 }
 
-// Start implements discovery.Source. The file doesn't have to exist yet.
+// Start works even if the file doesn't exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	u := &user{source: s, receiver: r}
 	u.maker = cds.Maker{Target: s.target, EDS: u.eds}
 	return discovery.Shared(s.watched, 0, s.watched).Start(new(discovery.Receiver).With(discovery.Hooks{Mechanisms: u.update}))
 }
 
-// user makes the answers of a channel from the content of a file.
+// user turns the content of a file into the answers for one channel.
 type user struct {
 	*source
 	receiver  *discovery.Receiver
@@ -69,9 +69,8 @@ type user struct {
 	lastNotes string
 }
 
-// eds returns the source of an EDS cluster, whose endpoints come from the management servers of the
-// xDS bootstrap. The source does not request the Cluster from a server, because the file defines
-// it.
+// eds returns the source of an EDS cluster, whose endpoints come from the management servers in the
+// xDS bootstrap. We don't ask them for the Cluster (cds=false), because it's in the file.
 func (u *user) eds(service string) (discovery.Source, error) {
 	mechanisms, err := u.target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
@@ -80,7 +79,7 @@ func (u *user) eds(service string) (discovery.Source, error) {
 	return mechanisms[0].Source, nil
 }
 
-// update receives the content, which is the source of the only mechanism.
+// update gets a list with just one mechanism, whose source is the content.
 func (u *user) update(list []discovery.Mechanism) {
 	c := list[0].Source.(*content)
 	if c.err != nil {
@@ -100,12 +99,11 @@ func (u *user) update(list []discovery.Mechanism) {
 	default:
 		answer := known.Cluster.Answer
 		answer.Version = c.version
-		_ = u.receiver.Update(answer) // no error handling is needed, because the next edit is read anyway
+		_ = u.receiver.Update(answer) // ignored, because we'll read the next edit in any case
 	}
 }
 
-// sendMechanisms sends the discovery mechanisms of a cluster to the receiver. It also logs the
-// fields of the file that have no effect, if they differ from those that it logged last.
+// sendMechanisms also logs which fields of the file have no effect, if that has changed.
 func (u *user) sendMechanisms(doc *clusterfile.Document, cluster string) {
 	g := doc.Resolve(cluster)
 	u.receiver.Mechanisms(u.maker.Mechanisms(g))
@@ -115,8 +113,6 @@ func (u *user) sendMechanisms(doc *clusterfile.Document, cluster string) {
 	}
 }
 
-// Check implements discovery.Source. If read is set, it reads the file and returns any mistakes in
-// it.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

@@ -89,7 +89,7 @@ func (s server) podNamespace() (string, error) {
 // apiClient is safe for concurrent use.
 type apiClient struct {
 	server
-	users           int         // number of watches, guarded by clients
+	users           int         // number of watches, guarded by the lock of clients
 	noInitialEvents atomic.Bool // the server doesn't support watches with initial events
 
 	mu           sync.Mutex

@@ -15,11 +15,11 @@ import (
 
 var errOver = errors.New("over")
 
-// Run tests that a source keeps the rules of discovery.Source, discovery.Started and
+// Run tests that a source follows the rules of discovery.Source, discovery.Started and
 // discovery.Receiver. It runs several subtests, each in its own testing/synctest bubble. In each of
 // them, it calls source and then tests what it returned. A bubble has a fake clock, and a real
 // socket would stop it. So anything that the source depends on, such as a registry, must be a fake
-// in the same bubble. Run lets the source report for about an hour.
+// in the same bubble. By the fake clock, Run gives the source about an hour to report.
 func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

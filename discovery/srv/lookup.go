@@ -14,17 +14,15 @@ import (
 )
 
 const (
-	// lookupTimeout limits the duration of a lookup of the records and all their addresses
-	// (docs/waits.md).
+	// lookupTimeout is for the records and all their addresses together (docs/waits.md).
 	lookupTimeout = 30 * time.Second
-	// maxConcurrentLookups limits how many lookups run at the same time. Those that take long do not
-	// count.
+	// maxConcurrentLookups doesn't include lookups that have taken longer than names.Hold.
 	maxConcurrentLookups = 256
 	maxAddresses         = 64
 )
 
-// newResolver returns a resolver that uses the DNS server at host:port, or the DNS server of the
-// system if server is "". If tcp is set, the resolver uses only TCP.
+// newResolver returns a resolver that uses the DNS server at host:port, or the system's if server
+// is "". If tcp is set, it doesn't use UDP.
 func newResolver(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
@@ -45,32 +43,30 @@ type record struct {
 	host     string
 	port     uint16
 	priority uint16
-	weight   uint64 // the sum, if there are several such records
+	weight   uint64 // may be the sum of several, see merged
 }
 
-// answer is the result of a lookup.
 type answer struct {
-	records   []record                // empty if the service does not exist
-	addresses map[string][]netip.Addr // by name (see nameOf); names whose lookup failed are missing
-	problems  []error                 // about single records or hosts
+	records   []record                // empty if the service doesn't exist
+	addresses map[string][]netip.Addr // by nameOf; doesn't include failed lookups
+	problems  []error                 // with single records or hosts
 }
 
-// families holds the networks to pass to LookupNetIP of package net. IPv4 and IPv6 addresses are
-// looked up separately, so the lookup of one family may fail while that of the other succeeds.
+// families has the networks for LookupNetIP. We look up IPv4 and IPv6 addresses separately, so that
+// we can still use one family if the lookup of the other fails.
 var families = [2]string{"ip4", "ip6"}
 
-// nameOf returns the name under which the addresses of a host and family are kept.
+// nameOf returns the key for the addresses that a host has in one family.
 func nameOf(family, host string) string { return family + " " + host }
 
-// result is the result of looking up a host in one family.
 type result struct {
 	host, family string
 	addresses    []netip.Addr
 	err          error
 }
 
-// lookUp looks up the SRV records and the addresses of their hosts. At intervals of names.Hold, it
-// calls onPartial with the results so far, if there are new results.
+// lookUp looks up the SRV records, and then the addresses of their hosts. Every names.Hold, it
+// calls onPartial with the results so far, if there are any new ones.
 func (s source) lookUp(ctx context.Context, onPartial func(answer)) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -110,8 +106,8 @@ func (s source) lookUp(ctx context.Context, onPartial func(answer)) (answer, err
 	}
 }
 
-// lookUpHosts looks up the hosts of records, at most maxConcurrentLookups at a time. A lookup that
-// takes longer than names.Hold continues, but no longer counts.
+// lookUpHosts runs up to maxConcurrentLookups lookups at a time. If one takes longer than
+// names.Hold, it keeps running, but doesn't count anymore.
 func (s source) lookUpHosts(ctx context.Context, records []record, results chan<- result) {
 	defer close(results)
 	var running sync.WaitGroup
@@ -169,7 +165,8 @@ func (s source) lookUpRecords(ctx context.Context) (answer, error) {
 	return a, nil
 }
 
-// withServer replaces the address of the system's DNS server in err by that of the target's.
+// withServer corrects the DNS server in err. Package net always names one of the system's, even if
+// we've sent the query to the one in the target.
 func (s source) withServer(err error) error {
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.Server != "" && s.server != "" {
 		e.Server = s.server

@@ -51,10 +51,10 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.refresh.LookUp(r, s.newWatch(r).lookUp), nil
 }
 
-// Check implements discovery.Source. It returns nil, because only a DNS lookup can detect errors.
+// Check returns nil, since only a DNS lookup can detect errors.
 func (source) Check(bool) error { return nil }
 
-// watch is used by one goroutine.
+// watch is only used by one goroutine.
 type watch struct {
 	source
 	receiver     *discovery.Receiver
@@ -65,12 +65,13 @@ type watch struct {
 func (s source) newWatch(r *discovery.Receiver) *watch {
 	w := &watch{source: s, receiver: r, table: table{removeAfter: s.refresh.RemoveAfter, stored: r.Remembered()}}
 	if s.refresh.Every == 0 {
-		w.table.removeAfter = 1 // there may be no second answer
+		w.table.removeAfter = 1 // there may never be a second answer
 	}
 	return w
 }
 
-// lookUp looks up the records and their hosts. It sends incomplete results to the receiver meanwhile.
+// lookUp returns the endpoints to use from now on. If the lookup takes long, it sends the receiver
+// what it has found so far.
 func (w *watch) lookUp(ctx context.Context) (discovery.Answer, error) {
 	a, err := w.source.lookUp(ctx, w.sendPartial)
 	if err != nil || ctx.Err() != nil {
@@ -90,11 +91,11 @@ func (w *watch) lookUp(ctx context.Context) (discovery.Answer, error) {
 	return found, nil
 }
 
-// sendPartial passes incomplete results of a lookup to the receiver. It uses a copy of the table,
-// so that the table counts each lookup only once when a record is missing.
+// sendPartial works on a copy of the table. Otherwise, a record that's missing from one lookup would
+// count as missing several times.
 func (w *watch) sendPartial(a answer) {
 	t := w.table
 	if found := t.apply(w.name, a); len(found.Priorities) > 0 {
-		_ = w.receiver.Update(found) // no error handling is needed, because the complete answer follows
+		_ = w.receiver.Update(found) // ignored, because the complete answer is still to come
 	}
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/names"
 )
 
-// table holds the known records of a service and the addresses of their hosts. A copy of a table
-// can be changed without changing the original.
+// table has the records of a service that are in use, and the addresses of their hosts. Calling
+// apply on a copy doesn't change the original.
 type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
-	known       map[string]knownName      // by name (see nameOf); replaced by apply
+	known       map[string]knownName      // by nameOf; apply creates a new map
 	stored      map[string]discovery.Name // from before the channel was idle; nil after the first complete lookup
 }
 
-// knownName holds the addresses of a host in one family.
+// knownName has the addresses of a host in one family.
 type knownName struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
-	last      []string // the addresses of the last successful lookup
+	last      []string // from the last successful lookup
 	names.Held
 }
 
-// recordKey identifies a record, whose priority and weight may change.
+// recordKey identifies a record even if its priority or weight changes.
 type recordKey struct {
 	host string
 	port uint16
@@ -36,8 +36,8 @@ type recordKey struct {
 
 func (r record) key() recordKey { return recordKey{r.host, r.port} }
 
-// merged returns the records with distinct keys. Records of one target and priority become one with
-// the sum of their weights, because package net returns them in random order.
+// merged returns one record for each key, which is the one with the highest priority. If several
+// have that priority, we add up their weights, because package net returns them in random order.
 func merged(records []record) []record {
 	var list []record
 	index := make(map[recordKey]int)
@@ -56,7 +56,7 @@ func merged(records []record) []record {
 	return list
 }
 
-// markUnconfirmed marks all addresses as unconfirmed, because the lookup of the records has failed.
+// markUnconfirmed is called when the lookup of the records fails, which affects all addresses.
 func (t *table) markUnconfirmed() {
 	for name, k := range t.known {
 		k.RecordFailure(time.Now())
@@ -64,7 +64,7 @@ func (t *table) markUnconfirmed() {
 	}
 }
 
-// apply applies a complete answer and returns the endpoints to use from now on.
+// apply updates the table after a lookup, and returns the endpoints to use from now on.
 func (t *table) apply(service string, a answer) discovery.Answer {
 	previous := t.known
 	t.known = make(map[string]knownName)
@@ -96,7 +96,6 @@ func (k *knownName) add(removeAfter int, addresses []netip.Addr) {
 	}
 }
 
-// restored returns the stored addresses of a name.
 func (t *table) restored(name string) knownName {
 	var addresses []netip.Addr
 	for _, text := range t.stored[name].Addresses {
@@ -109,7 +108,7 @@ func (t *table) restored(name string) knownName {
 	return k
 }
 
-// addressesOf returns the addresses of a record that are not in used, each once.
+// addressesOf returns the addresses of a record without duplicates, except for those in used.
 func (t *table) addressesOf(r record, used map[netip.AddrPort]bool) (all []netip.AddrPort) {
 	for _, family := range families {
 		k := t.known[nameOf(family, r.host)]
@@ -122,10 +121,9 @@ func (t *table) addressesOf(r record, used map[netip.AddrPort]bool) (all []netip
 	return all[:min(len(all), maxAddresses)]
 }
 
-// answer returns an answer with the endpoints of the records, which are sorted by priority. Each
-// priority has a locality with a distinct name, so that its connections survive when a higher
-// priority is added or removed. Empty is always set, because lookUp passes an answer without
-// endpoints only if the service has no records.
+// answer expects records to be sorted by priority. Each priority's locality has a name of its own,
+// so that its connections survive when a higher priority is added or removed. Empty is always set,
+// since lookUp returns an error if there are records but no endpoints.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name), Names: make(map[string]discovery.Name)}
 	for name, k := range t.known {
@@ -147,10 +145,10 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 	return answer
 }
 
-// endpoints returns the endpoints of the records of one priority. Each address that is not in used
-// is an endpoint, and is then added to used. The addresses of a record share its weight. A record of
-// weight 0 counts as a tenth of weight 1, and an address of several records gets the sum. The weights
-// are whole numbers, unless these exceed the limit of a locality:
+// endpoints returns the endpoints for the records of one priority. It skips addresses in used, and
+// adds the ones it returns. The addresses of a record share its weight equally, and an address of
+// several records gets the sum. Weight 0 counts as a tenth of weight 1. We scale the weights so that
+// they're exact, unless their sum would then exceed the limit of a locality:
 //
 //	3 a, 1 b            ->  a*3 b*1
 //	3 a, 1 b, 0 c       ->  a*30 b*10 c*1
@@ -184,7 +182,7 @@ func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) (endpo
 	for address := range index {
 		used[address] = true
 	}
-	scale = min(scale, (math.MaxUint32-float64(len(endpoints)))/sum) // leaves room to raise each weight to at least 1
+	scale = min(scale, (math.MaxUint32-float64(len(endpoints)))/sum) // leaves room to raise each weight to 1
 	for i, w := range weights {
 		endpoints[i].Weight = max(uint32(math.Round(w*scale)), 1)
 	}

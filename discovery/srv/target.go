@@ -14,12 +14,12 @@ import (
 
 const targetForm = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
 
-// dnsName matches a name of labels (RFC 1035, 2.3.4).
+// dnsName matches one or more labels, each followed by a dot (RFC 1035, section 2.3.4).
 var dnsName = regexp.MustCompile(`^([^.\x00-\x20\x7f-\x{10ffff}/\\,@"']{1,63}\.)+$`)
 
-// parse returns the full name of the SRV records, such as _grpc._tcp.checkout.example.com, the name
-// that certificates are verified against, and the host:port of the DNS server, or "" for that of the
-// system.
+// parse returns the full name of the SRV records, e.g. _grpc._tcp.checkout.example.com, and the name
+// that certificates are verified against. server is the host:port of the DNS server, or "" for the
+// system's.
 func parse(target resolver.Target) (record, host, server string, err error) {
 	u := target.URL
 	invalid := func(format string, args ...any) (string, string, string, error) {

@@ -53,33 +53,6 @@ func directoryOf(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, root+"/")
 }
 
-func isCore(dir string) bool { return strings.HasPrefix(dir, "internal/core/") }
-
-// impurePackages lists the packages of the standard library that internal/core must not import,
-// because they have effects, wait, or return random numbers.
-var impurePackages = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
-
-func TestCoresImportOnlyStandardLibrary(t *testing.T) {
-	found := 0
-	for _, p := range list(t, "./internal/...") {
-		if from, _ := directoryOf(p.ImportPath); !isCore(from) {
-			continue
-		}
-		found++
-		for _, dep := range p.Imports {
-			if strings.Contains(strings.Split(dep, "/")[0], ".") {
-				t.Errorf("%s imports %s, want the standard library only", p.ImportPath, dep)
-			}
-			if slices.Contains(impurePackages, dep) {
-				t.Errorf("%s imports %s: a core has no goroutines, locks or randomness; callers pass them", p.ImportPath, dep)
-			}
-		}
-	}
-	if found == 0 {
-		t.Error("found no core")
-	}
-}
-
 // rank orders the packages. A package may import only packages of lower rank. A package without an
 // entry has the rank of its nearest parent directory.
 var rank = map[string]int{
@@ -177,18 +150,6 @@ func TestImportsFollowRanks(t *testing.T) {
 	}
 }
 
-// TestTopologyIsPure checks that the results of package topology depend only on its input: it must
-// not import packages with effects. It may import gRPC's types.
-func TestTopologyIsPure(t *testing.T) {
-	for _, p := range list(t, "./internal/channel/topology") {
-		for _, dep := range p.Imports {
-			if slices.Contains(impurePackages, dep) || dep == "time" || dep == "google.golang.org/grpc" || dep == "google.golang.org/grpc/balancer" || dep == "google.golang.org/grpc/grpclog" {
-				t.Errorf("%s imports %s: it must not use a clock, goroutines, locks, randomness, logs or channels", p.ImportPath, dep)
-			}
-		}
-	}
-}
-
 // Package topology must not depend on policies. Package discovery must not depend on the packages
 // that use sources, because sources import it.
 func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
@@ -202,22 +163,6 @@ func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
 				if to, ours := directoryOf(dep); ours && slices.Contains(forbidden, to) {
 					t.Errorf("%s depends on %s", p.ImportPath, to)
 				}
-			}
-		}
-	}
-}
-
-func testOnly(dir string) bool { return strings.HasPrefix(dir, "internal/testing/") }
-
-func TestFakesAreOnlyInTests(t *testing.T) {
-	for _, p := range list(t, "./...", "./cmd/understudy/...") {
-		from, _ := directoryOf(p.ImportPath)
-		if testOnly(from) {
-			continue
-		}
-		for _, dep := range p.Imports {
-			if to, ours := directoryOf(dep); ours && testOnly(to) {
-				t.Errorf("%s imports %s outside its tests", p.ImportPath, dep)
 			}
 		}
 	}

@@ -1,111 +1,58 @@
 package arch
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func sources(t *testing.T, f func(file string), dirs ...string) {
+// sources returns the Go files of directories.
+func sources(t *testing.T, dirs ...string) (files []string) {
 	t.Helper()
 	for _, dir := range dirs {
 		err := filepath.WalkDir(filepath.Join("../..", dir), func(file string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
+			if err == nil && !entry.IsDir() && strings.HasSuffix(file, ".go") {
+				files = append(files, strings.TrimPrefix(filepath.ToSlash(file), "../../"))
 			}
-			if !entry.IsDir() && strings.HasSuffix(file, ".go") {
-				f(strings.TrimPrefix(filepath.ToSlash(file), "../../"))
-			}
-			return nil
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	return files
+}
+
+func parse(t *testing.T, set *token.FileSet, file string) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(set, filepath.Join("../..", file), nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
 }
 
 func TestFilesAreShort(t *testing.T) {
 	const limit = 600
-	sources(t, func(file string) {
-		data, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lines := bytes.Count(data, []byte("\n")); lines > limit {
+	for _, file := range sources(t, ".") {
+		if lines := strings.Count(readFile(t, file), "\n"); lines > limit {
 			t.Errorf("%s has %d lines, want at most %d", file, lines, limit)
 		}
-	}, ".")
-}
-
-// Only the policy drop, and the refusal of calls that no priority takes, may be status errors. If a picker returns a status error, gRPC fails
-// even wait-for-ready calls with it.
-func TestPoliciesReturnPlainErrors(t *testing.T) {
-	constructors := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
-	sources(t, func(file string) {
-		// Servers in tests may return status errors.
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") {
-			return
-		}
-		switch filepath.ToSlash(file) {
-		case "internal/channel/join/awaiting.go": // creates the status of calls whose context has ended
-			return
-		case "policy/priority/offer.go": // refuses calls, so that they do not wait
-			return
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			selector, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "status" && slices.Contains(constructors, selector.Sel.Name) {
-				t.Errorf("%s calls status.%s: a picker's error must not be a status", file, selector.Sel.Name)
-			}
-			return true
-		})
-	}, "policy/priority", "policy/weightedtarget", "policy/weightedroundrobin", "policy/pickfirst", "internal")
-}
-
-func TestNoTestSkips(t *testing.T) {
-	sources(t, func(file string) {
-		if !strings.HasSuffix(file, "_test.go") {
-			return
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			selector, ok := n.(*ast.SelectorExpr)
-			if ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, selector.Sel.Name) {
-				t.Errorf("%s skips a test", file)
-			}
-			return true
-		})
-	}, ".")
+	}
 }
 
 func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 	clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
-	sources(t, func(file string) {
+	for _, file := range sources(t, "internal/core", "internal/channel/topology") {
 		if strings.HasSuffix(file, "_test.go") {
-			return
+			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
+		ast.Inspect(parse(t, token.NewFileSet(), file), func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.GoStmt:
 				t.Errorf("%s starts a goroutine", file)
@@ -116,5 +63,5 @@ func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 			}
 			return true
 		})
-	}, "internal/core", "internal/channel/topology")
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/doc"
-	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -56,22 +55,25 @@ func TestSurface(t *testing.T) {
 
 func TestEveryPublicPackageHasAnExample(t *testing.T) {
 	for _, dir := range publicDirs(t) {
-		tests, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var files []*ast.File
-		for _, path := range tests {
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, file)
-		}
-		if len(doc.Examples(files...)) == 0 {
+		if len(doc.Examples(parseDir(t, token.NewFileSet(), dir, true)...)) == 0 {
 			t.Errorf("package %s has no example", dir)
 		}
 	}
+}
+
+// parseDir parses the tests of a directory, or its other files.
+func parseDir(t *testing.T, positions *token.FileSet, dir string, tests bool) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range paths {
+		if strings.HasSuffix(file, "_test.go") == tests {
+			files = append(files, parse(t, positions, strings.TrimPrefix(filepath.ToSlash(file), "../../")))
+		}
+	}
+	return files
 }
 
 func publicDirs(t *testing.T) (dirs []string) {
@@ -142,24 +144,11 @@ func loadDocs(t *testing.T) map[string]*doc.Package {
 	packages := make(map[string]*doc.Package)
 	for _, dir := range publicDirs(t) {
 		positions := token.NewFileSet()
-		paths, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+		p, err := doc.NewFromFiles(positions, parseDir(t, positions, dir, false), root+"/"+dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var files []*ast.File
-		for _, path := range paths {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(positions, path, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, file)
-		}
-		if packages[dir], err = doc.NewFromFiles(positions, files, root+"/"+dir); err != nil {
-			t.Fatal(err)
-		}
+		packages[dir] = p
 	}
 	return packages
 }
@@ -216,22 +205,4 @@ func methodsOf(t *doc.Type) (names []string) {
 		}
 	}
 	return names
-}
-
-// The types that sources use must be declared in package discovery, and not be aliases, so that go
-// doc shows their fields.
-func TestContractIsDeclaredInDiscovery(t *testing.T) {
-	fields := make(map[string]int)
-	for _, typ := range loadDocs(t)["discovery"].Types {
-		if spec := typ.Decl.Specs[0].(*ast.TypeSpec); spec.Assign == token.NoPos {
-			if s, ok := spec.Type.(*ast.StructType); ok {
-				fields[typ.Name] = s.Fields.NumFields()
-			}
-		}
-	}
-	for _, name := range []string{"Answer", "Priority", "Locality", "Endpoint", "Drop", "Name", "Mechanism", "Started", "Hooks", "Refresh"} {
-		if fields[name] == 0 {
-			t.Errorf("go doc shows no field of discovery.%s", name)
-		}
-	}
 }

@@ -2,9 +2,7 @@ package arch
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -139,19 +137,15 @@ func readRows(t *testing.T) []tableRow {
 
 func productTexts(t *testing.T) []productText {
 	var texts []productText
-	sources(t, func(file string) {
+	for _, file := range sources(t, ".") {
 		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(invisiblePaths, func(of string) bool { return strings.HasPrefix(file, of) }) {
-			return
+			continue
 		}
 		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, filepath.Join("../..", file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
 		c := collector{position: func(n ast.Node) string { return file + ":" + strconv.Itoa(set.Position(n.Pos()).Line) }}
-		c.visit(parsed, "")
+		c.visit(parse(t, set, file), "")
 		texts = append(texts, c.texts...)
-	}, ".")
+	}
 	return texts
 }
 

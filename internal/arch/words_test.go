@@ -1,13 +1,7 @@
 package arch
 
 import (
-	"bufio"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,90 +60,41 @@ func TestRetiredWords(t *testing.T) {
 		patterns = append(patterns, r.pattern)
 	}
 	all := regexp.MustCompile(`(?i)\b(?:` + strings.Join(patterns, "|") + `)\b`)
-	check := func(file string, line int, text string) {
-		found := all.FindString(quoted.ReplaceAllString(text, ""))
-		if found == "" {
-			return
+	for _, file := range append(sources(t, "."), documents(t, os.DirFS("../.."))...) {
+		if file == "internal/arch/words_test.go" {
+			continue
 		}
-		for _, r := range retired {
-			if regexp.MustCompile(`(?i)^(?:` + r.pattern + `)$`).MatchString(found) {
-				t.Errorf("%s:%d: %q: write %s", file, line, found, r.use)
+		inCode := false
+		n := 0
+		for line := range strings.Lines(readFile(t, file)) {
+			n++
+			text := line
+			if strings.HasSuffix(file, ".go") {
+				line, text, _ = strings.Cut(line, "//")
+				checkNames(t, file, n, line)
+			} else if strings.HasPrefix(line, "```") {
+				inCode = !inCode
+			}
+			if found := all.FindString(quoted.ReplaceAllString(text, "")); found != "" && !inCode {
+				i := slices.IndexFunc(patterns, func(p string) bool { return regexp.MustCompile(`(?i)^(?:` + p + `)$`).MatchString(found) })
+				t.Errorf("%s:%d: %q: write %s", file, n, found, retired[i].use)
 			}
 		}
 	}
-	root := filepath.Join("..", "..")
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(root, file)
-		name = filepath.ToSlash(name)
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (name != "." && strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
-			return filepath.SkipDir
-		case strings.HasSuffix(name, ".go") && name != "internal/arch/words_test.go":
-			return checkCode(t, file, name, check)
-		case strings.HasSuffix(name, ".md"):
-			return checkLines(file, name, check)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func checkCode(t *testing.T, file, name string, check func(string, int, string)) error {
-	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
-	for _, group := range parsed.Comments {
-		for _, c := range group.List {
-			checkComment(set, c, name, check)
-		}
-	}
-	if slices.ContainsFunc(unrenamed, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
-		return nil
-	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		if identifier, ok := n.(*ast.Ident); ok {
-			for _, word := range nameWord.FindAllString(identifier.Name, -1) {
-				if slices.Contains(retiredNames, strings.ToLower(word)) {
-					t.Errorf("%s: %s contains a word that is not in the glossary of CONTRIBUTING.md", set.Position(n.Pos()), identifier.Name)
-				}
-			}
-		}
-		return true
-	})
-	return nil
 }
 
 var nameWord = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-func checkComment(set *token.FileSet, c *ast.Comment, name string, check func(string, int, string)) {
-	for i, line := range strings.Split(c.Text, "\n") {
-		check(name, set.Position(c.Pos()).Line+i, line)
+func checkNames(t *testing.T, file string, n int, line string) {
+	t.Helper()
+	if slices.ContainsFunc(unrenamed, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
+		return
 	}
-}
-
-func checkLines(file, name string, check func(string, int, string)) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	code := false
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		if strings.HasPrefix(lines.Text(), "```") {
-			code = !code
-		}
-		if !code {
-			check(name, n, lines.Text())
+	for _, word := range nameWord.FindAllString(quoted.ReplaceAllString(line, ""), -1) {
+		if slices.Contains(retiredNames, strings.ToLower(word)) {
+			t.Errorf("%s:%d: %s is not in the glossary of CONTRIBUTING.md", file, n, word)
 		}
 	}
-	return lines.Err()
 }
 
 // The first table has the words of our own, the second those of the field.

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy"
@@ -52,58 +51,6 @@ func TestDialOptionsOverrideKeepaliveAndBackoff(t *testing.T) {
 				}
 				if n := m.attempts("b0"); n < test.least || n > test.most {
 					t.Errorf("%d attempts to connect in 10 minutes, want %d to %d", n, test.least, test.most)
-				}
-			})
-		})
-	}
-}
-
-type userResolver struct{ built int }
-
-func (*userResolver) Scheme() string { return "failover" }
-func (m *userResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	m.built++
-	return tierResolver{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
-}
-
-func TestDialOptionsOverrideResolver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, r := newMemory(t), &userResolver{}
-		m.newChannel("failover:///x:1", understudy.Options{}, grpc.WithResolvers(r))
-		if r.built != 1 {
-			t.Errorf("the caller's resolver was built %d times, want once", r.built)
-		}
-	})
-}
-
-func slowHandler(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	select {
-	case <-time.After(10 * time.Second):
-		return handler(ctx, request)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Options.ServiceConfig applies. grpc.WithDefaultServiceConfig does not, because gRPC ignores it if
-// the resolver sends a service config, as ours do.
-func TestServiceConfigIsFromOptions(t *testing.T) {
-	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
-	for name, test := range map[string]struct {
-		options     understudy.Options
-		dialOptions []grpc.DialOption
-		code        codes.Code
-	}{
-		"Options.ServiceConfig":         {understudy.Options{ServiceConfig: timeout}, nil, codes.DeadlineExceeded},
-		"grpc.WithDefaultServiceConfig": {understudy.Options{}, []grpc.DialOption{grpc.WithDefaultServiceConfig(timeout)}, codes.OK},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m := newMemory(t, grpc.UnaryInterceptor(slowHandler))
-				cc := m.newChannel("failover:///tier:///a1", test.options, test.dialOptions...)
-				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
-				if status.Code(err) != test.code {
-					t.Errorf("the call ends with %v, want %v", err, test.code)
 				}
 			})
 		})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy"
 )
@@ -63,25 +62,6 @@ func (m *memoryNetwork) calls(cc *grpc.ClientConn, every, length time.Duration) 
 	return failed, tiers
 }
 
-// The servers close each connection after eight seconds. No call fails or leaves the first
-// priority, even if this priority has only one endpoint.
-func TestRecommendedWithOneEndpointPerPriority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &logRecords{}
-		o := understudy.Recommended()
-		o.Logger = slog.New(r)
-		m := newMemory(t, o.ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
-		cc := m.newChannel("failover:///tier:///a1,tier:///b1", o)
-		failed, tiers := m.calls(cc, 50*time.Millisecond, 10*time.Minute)
-		if failed > 0 || tiers['b'] > 0 || m.attempts("a0") < 60 {
-			t.Errorf("%d calls failed, the others went to %v, with %d connections to the first priority; want all calls in it and a connection every 8 s", failed, tiers, m.attempts("a0"))
-		}
-		if lines := r.take(true); len(lines) > 0 {
-			t.Errorf("logged %q", lines)
-		}
-	})
-}
-
 func (m *memoryNetwork) callsDuringOutages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.setDown(true, down...)
@@ -128,37 +108,6 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 			if !slices.Equal(logged[true], logged[false]) {
 				t.Errorf("logged %q, want %q", logged[true], logged[false])
 			}
-		})
-	}
-}
-
-// gRPC servers close connections that send too many pings. The client logs this once. If the
-// servers use Options.ServerKeepalive, nothing is logged.
-func TestServersThatRefuseKeepalivePings(t *testing.T) {
-	o := understudy.Recommended()
-	for name, test := range map[string]struct {
-		options []grpc.ServerOption
-		want    int
-	}{
-		"gRPC's default":  {nil, 1},
-		"ServerKeepalive": {[]grpc.ServerOption{o.ServerKeepalive()}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := &logRecords{}
-				o := o
-				o.Logger = slog.New(r)
-				m := newMemory(t, test.options...)
-				m.newChannel("failover:///tier:///a2,tier:///b2", o)
-				time.Sleep(30 * time.Minute)
-				lines := slices.DeleteFunc(r.take(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
-				if len(lines) != test.want {
-					t.Errorf("logged %q, want %d lines", lines, test.want)
-				}
-				if test.want > 0 && len(lines) > 0 && !strings.Contains(lines[0], "let the servers allow the pings (understudy.Options.ServerKeepalive)") {
-					t.Errorf("logged %q, want a suggested fix", lines[0])
-				}
-			})
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package channel_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,49 +61,6 @@ func TestOnlyPriorityReconnects(t *testing.T) {
 		h.calls(time.Minute)
 		h.reconnectWithoutFailures(h.recordFailures(), 20, 2*time.Second)
 	}, 1)
-}
-
-// A priority that works again gets its calls back, even if none of its connections lasts for an
-// interval of outlier detection.
-func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
-	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
-		inFleet(t, func(h *fleet) {
-			h.failing["a0"] = true
-			h.calls(time.Minute)
-			clear(h.failing)
-			repaired := time.Now()
-			for {
-				h.reconnect("a0")
-				counts, _ := h.calls(age)
-				elapsed := time.Since(repaired)
-				if counts["a"] > counts["b"] {
-					return
-				}
-				if elapsed > 30*time.Second {
-					t.Errorf("with connections of %v the calls have not returned after %v, want at most two intervals", age, elapsed)
-					return
-				}
-			}
-		}, 1, 1)
-	}
-}
-
-// The only endpoint of the first priority is ejected, works again, and then has no connection for
-// an hour. Half a minute after it has reconnected, the priority has nearly all its calls again.
-func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
-	inFleet(t, func(h *fleet) {
-		h.failing["a0"] = true
-		h.calls(15 * time.Second)
-		clear(h.failing)
-		h.cc.SubConn("a0").Report(connectivity.TransientFailure, errors.New("refused"))
-		synctest.Wait()
-		time.Sleep(time.Hour)
-		h.reconnect("a0")
-		h.calls(30 * time.Second)
-		if counts, _ := h.calls(time.Second); counts["b"] > 10 {
-			t.Errorf("calls %v, want nearly all in a", counts)
-		}
-	}, 1, 1)
 }
 
 // A host hangs, and keepalive closes its connection. The next priority gets the calls at once,

@@ -217,32 +217,6 @@ func TestStreamsFromBeforeFault(t *testing.T) {
 	}, 2, 2)
 }
 
-// While the only endpoint that is not ejected reconnects, no call waits, and nearly none fails.
-func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
-	inFleet(t, func(h *fleet) {
-		h.failing["a0"] = true
-		next, waiting := 20*time.Second, 0
-		got := h.makeCalls(time.Hour, 50*time.Millisecond, func(elapsed time.Duration) {
-			if elapsed < next {
-				return
-			}
-			next += 20 * time.Second
-			h.cc.SubConn("a1").Report(connectivity.Idle, nil)
-			synctest.Wait()
-			if result, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); err == nil {
-				h.end(result)
-			} else {
-				waiting++
-			}
-			h.reconnect("a1")
-		})
-		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.byPriority)
-		if got.moves > 0 || got.byPriority["b"] > 0 || got.failed > 30 || waiting > 0 {
-			t.Errorf("%d moves, calls %v, %d failed and %d waited", got.moves, got.byPriority, got.failed, waiting)
-		}
-	}, 2, 2)
-}
-
 // One of two endpoints answers with errors, and a client makes one call a minute. Without our rules,
 // the endpoint would get five calls after each ejection, and half of the calls would fail.
 func TestOneOfTwoEndpointsAtOneCallPerMinute(t *testing.T) {

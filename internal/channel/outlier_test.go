@@ -183,21 +183,6 @@ func (h *fleet) share() float64 {
 	return float64(counts["a"]) / 10
 }
 
-func TestOnlyPriorityReturnsErrors(t *testing.T) {
-	inFleet(t, func(h *fleet) {
-		h.failing["a0"], h.failing["a1"] = true, true
-		if counts, failed := h.calls(5 * time.Minute); failed != counts["a"] || failed != 5*60*200 {
-			t.Errorf("%d of %d calls failed", failed, counts["a"])
-		}
-		delete(h.failing, "a0") // after two intervals, only a1 is ejected
-		h.calls(20 * time.Second)
-		counts, failed := h.calls(25 * time.Second)
-		if failed > 10 {
-			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, counts["a"])
-		}
-	}, 2)
-}
-
 // An endpoint whose calls fail keeps them while the only other endpoint is NOT_SERVING.
 func TestOtherEndpointIsNotServing(t *testing.T) {
 	inFleet(t, func(h *fleet) {

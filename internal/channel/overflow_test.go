@@ -2,6 +2,7 @@ package channel_test
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -166,19 +167,24 @@ func TestOverflowEjectsNoEndpointBecauseItIsFull(t *testing.T) {
 }
 
 // With one connection for each priority, a server that closes it moves calls for an instant. The
-// share stays 1, because the connection is back within a second. No call waits or is lost.
+// share stays 1, because the connection is back within a second. No call waits or is lost, and nothing
+// is logged, not even about the servers' keepalive.
 func TestOverflowKeepsShareOfPriorityThatReconnects(t *testing.T) {
 	for name, pickFirst := range map[string]bool{"round robin": false, "pick_first": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t, understudy.Recommended().ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
-				o := understudy.Recommended()
+				o, r := understudy.Recommended(), &logRecords{}
+				o.Logger = slog.New(r)
 				if pickFirst {
 					o.OutlierDetection, o.EndpointPolicy = understudy.Off, "pick_first"
 				}
 				failed, tiers := m.calls(m.newChannel(twoOfOne, o), 50*time.Millisecond, 5*time.Minute)
 				if calls := failed + tiers['a'] + tiers['b']; failed > 0 || tiers['b'] > calls/200 || m.attempts("a0") < 30 {
 					t.Errorf("%d calls failed, the others went to %v", failed, tiers)
+				}
+				if lines := r.take(true); len(lines) > 0 {
+					t.Errorf("logged %q", lines)
 				}
 			})
 		})
@@ -242,21 +248,6 @@ func TestOverflowConnectsPriorityThatIsWanted(t *testing.T) {
 		}
 		if q.attempts("b0") != 1 {
 			t.Errorf("%d connections to the second priority, want that it is kept", q.attempts("b0"))
-		}
-	})
-}
-
-// A standby of sixty endpoints has twenty connections, and the others when it takes calls.
-func TestOverflowConnectsAllOfStandbyThatTakesCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		standby := addressNames("b", 60)
-		q := newQueues(t, 10, append(standby, "a0")...)
-		channels := q.channels(1, understudy.Recommended(), "failover:///tier:///a1,tier:///b60")
-		q.send(channels, 100, 5*time.Second)
-		before := q.connected(standby...)
-		q.send(channels, 300, 10*time.Second)
-		if after := q.connected(standby...); before != 20 || after != 60 {
-			t.Errorf("the standby has %d connections, and %d when it takes calls; want 20 and 60", before, after)
 		}
 	})
 }

@@ -35,45 +35,6 @@ func TestLargeStandbyIsPartlyConnected(t *testing.T) {
 	})
 }
 
-// After a failover, the 20 connected endpoints get the calls at once, and the other 180 connect.
-// These 180 are closed 15 minutes after the calls return (gRFC A56).
-func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t)
-		all := addressNames("b", 200)
-		cc := m.newChannel(largeStandby, understudy.Options{})
-		time.Sleep(time.Second)
-		m.setDown(true, "a0", "a1")
-		if got, err := m.call(cc); err != nil || got[0] != 'b' {
-			t.Errorf("the first call went to %q, %v", got, err)
-		}
-		time.Sleep(time.Second)
-		if n := m.connected(all...); n != 200 {
-			t.Errorf("%d endpoints are connected a second after the failover, want 200", n)
-		}
-		seen := map[string]bool{}
-		for range 400 {
-			got, err := m.call(cc)
-			if seen[got] = true; err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(seen) != 200 {
-			t.Errorf("400 calls went to %d endpoints, want 200", len(seen))
-		}
-		m.setDown(false, "a0", "a1")
-		m.calls(cc, 50*time.Millisecond, time.Minute)
-		time.Sleep(14 * time.Minute)
-		if got, err := m.call(cc); err != nil || got[0] != 'a' || m.connected(all...) != 200 {
-			t.Errorf("a call went to %q, %v, with %d endpoints of the standby connected, want a and 200", got, err, m.connected(all...))
-		}
-		time.Sleep(2 * time.Minute)
-		if n := m.connected(all...); n != 20 {
-			t.Errorf("%d endpoints are connected 16 minutes later, want 20", n)
-		}
-	})
-}
-
 func TestConnectedEndpointsOfLargeStandbyFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

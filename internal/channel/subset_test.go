@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
 func (m *memoryNetwork) connectedAddresses(all []string) []string {
@@ -57,42 +54,6 @@ func TestClientConnectsToSubset(t *testing.T) {
 		}
 		if len(sets) != 3 {
 			t.Errorf("four clients, two of them with the same seed, connected %d sets of endpoints, want 3", len(sets))
-		}
-	})
-}
-
-// A channel that was idle connects to the same subset again, even if several channels share
-// DialOptions.
-func TestSubsetOutlivesIdleMode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, all := newMemory(t), addressNames("a", 200)
-		o := understudy.Options{Subset: 5}
-		shared := slices.Concat(m.dialOptions(), understudy.Options{Subset: 5, Sources: []discovery.SourceOption{failover.WithResolvers(tierResolver{})}}.DialOptions(), []grpc.DialOption{grpc.WithIdleTimeout(time.Minute)})
-		sets := make(map[string]bool)
-		for _, dial := range []func() *grpc.ClientConn{
-			func() *grpc.ClientConn {
-				return m.newChannel("failover:///tier:///a200", o, grpc.WithIdleTimeout(time.Minute))
-			},
-			func() *grpc.ClientConn { return m.connect(grpc.NewClient("failover:///tier:///a200", shared...)) },
-			func() *grpc.ClientConn { return m.connect(grpc.NewClient("failover:///tier:///a200", shared...)) },
-		} {
-			cc := dial()
-			before := m.connectedAddresses(all)
-			sets[strings.Join(before, " ")] = true
-			for range 3 {
-				time.Sleep(2 * time.Minute)
-				if state, n := cc.GetState(), m.connected(all...); state != connectivity.Idle || n != 0 {
-					t.Fatalf("the channel is %v with %d connections, want IDLE and none", state, n)
-				}
-				cc.Connect()
-				if after := m.connectedAddresses(all); len(before) != 5 || !slices.Equal(after, before) {
-					t.Errorf("%q are connected after idle mode, want %q", after, before)
-				}
-			}
-			m.closeChannel(cc)
-		}
-		if len(sets) != 3 {
-			t.Errorf("three channels connected %d sets of endpoints, want a different set for each", len(sets))
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package channel_test
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,16 +15,10 @@ import (
 
 	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/policy/priority"
 )
-
-const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
-	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
-		"empty": {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]},
-		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]},
-	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
-		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
 const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
@@ -75,4 +73,26 @@ func openTree(t *testing.T, config string, state resolver.State) *lbtest.ClientC
 
 func endpointAt(address string, path ...string) resolver.Endpoint {
 	return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
+}
+
+const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"understudy_priority": {
+	"priorities": ["a", "b"], "children": {
+		"a": {"config": [{"understudy_pick_first": {}}]},
+		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
+
+// A source's names for priorities apply only to the outermost priority policy. The log of a nested
+// priority policy has the names in the policy's own configuration.
+func TestNestedPriorityHasOwnNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		state := stateattr.SetChannel(resolver.State{Endpoints: []resolver.Endpoint{endpointAt("x", "a", "a"), endpointAt("y", "a", "b")}},
+			&stateattr.Channel{Names: map[string]string{"a": "outer"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		cc := openTree(t, nestedPriorities, state)
+		cc.SubConn("x").Report(connectivity.Connecting, nil)
+		cc.SubConn("x").Report(connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait()
+		if got := log.String(); !strings.Contains(got, `from="p0 a" to="p1 b"`) {
+			t.Errorf("logged %s, want a failover from p0 a to p1 b", got)
+		}
+	})
 }

@@ -4,23 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
@@ -259,70 +252,4 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// BenchmarkChannelMemory reports the memory of a channel with two backends that has made no call
-// yet (unused), and of one whose backends are connected and that makes no calls (quiet), with
-// everything that belongs to gRPC. The channel of gRPC uses round_robin.
-func BenchmarkChannelMemory(b *testing.B) {
-	const n = 200
-	first, second := startTCP(b), startTCP(b)
-	plaintext := grpc.WithTransportCredentials(insecure.NewCredentials())
-	gRPC := func() (*grpc.ClientConn, error) {
-		r := manual.NewBuilderWithScheme("bench")
-		r.InitialState(resolver.State{Endpoints: []resolver.Endpoint{
-			{Addresses: []resolver.Address{{Addr: first}}}, {Addresses: []resolver.Address{{Addr: second}}},
-		}})
-		return grpc.NewClient("bench:///", grpc.WithResolvers(r), plaintext,
-			grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
-	}
-	for name, dial := range map[string]func() (*grpc.ClientConn, error){
-		"round_robin": gRPC,
-		"understudy/zero": func() (*grpc.ClientConn, error) {
-			return understudy.NewClient(first+","+second, understudy.Options{}, plaintext)
-		},
-		"understudy/Recommended": func() (*grpc.ClientConn, error) {
-			return understudy.NewClient(first+","+second, understudy.Recommended(), plaintext)
-		},
-	} {
-		for _, state := range []string{"unused", "quiet"} {
-			b.Run(name+"/"+state, func(b *testing.B) {
-				for b.Loop() {
-					before := heap()
-					channels := make([]*grpc.ClientConn, n)
-					for i := range channels {
-						cc, err := dial()
-						if err != nil {
-							b.Fatal(err)
-						}
-						channels[i] = cc
-						if state == "quiet" {
-							cc.Connect()
-							for cc.GetState() != connectivity.Ready {
-								cc.WaitForStateChange(b.Context(), cc.GetState())
-							}
-						}
-					}
-					b.ReportMetric(float64(heap()-before)/n, "B/channel")
-					for _, cc := range channels {
-						_ = cc.Close()
-					}
-				}
-			})
-		}
-	}
-}
-
-// startTCP starts a server in another process's place: its own memory counts too, the same for each
-// client.
-func startTCP(tb testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s := grpc.NewServer()
-	healthpb.RegisterHealthServer(s, health.NewServer())
-	go func() { _ = s.Serve(l) }()
-	tb.Cleanup(s.Stop)
-	return l.Addr().String()
 }

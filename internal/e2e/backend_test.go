@@ -37,7 +37,6 @@ import (
 // variable roleVariable selects one.
 var roles = map[string]func() error{
 	"backend": runBackendProcess,
-	"proxied": runProxiedClient,
 }
 
 const roleVariable = "UNDERSTUDY_E2E_ROLE"

@@ -56,7 +56,7 @@ func TestErrorsAndLogWhenBackendsReturnErrors(t *testing.T) {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()
-				if log = ejections.ReplaceAllString(s.log.take(), ""); log != "" {
+				if log = ejections.ReplaceAllString(s.take(), ""); log != "" {
 					break
 				}
 			}

@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -47,12 +45,7 @@ func readExample(t *testing.T) example {
 
 func (e example) dial(t *testing.T, creds credentials.TransportCredentials, priorities ...[]string) *grpc.ClientConn {
 	t.Helper()
-	var text strings.Builder
-	text.WriteString("cluster_name: e2e\nendpoints:\n")
-	for priority, addresses := range priorities {
-		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
-	}
-	path, old := endpointsFile(t, text.String()), time.Now().Add(-time.Minute)
+	path, old := endpointsFile(t, endpoints(priorities...)), time.Now().Add(-time.Minute)
 	if err := os.Chtimes(path, old, old); err != nil { // the file must look old, because the source waits before it reads a new file
 		t.Fatal(err)
 	}

@@ -165,7 +165,7 @@ func TestFailingEntriesDoNotAffectOthers(t *testing.T) {
 	for _, name := range []string{"gone", "broken", "silent", "loop", "none"} {
 		entries = append(entries, fmt.Sprintf("srv://%s/%s.test.", dns.Address(), name))
 	}
-	entries = append(entries, "dns://"+dns.Address()+"/gone.test:1", "eds://"+closedAddress(t)+"/shop", "file:///no/such/file.yaml",
+	entries = append(entries, "dns://"+dns.Address()+"/gone.test:1", "eds://"+given.Address(t)+"/shop", "file:///no/such/file.yaml",
 		fmt.Sprintf("dns://%s/good.test:%s", dns.Address(), good.address[strings.LastIndex(good.address, ":")+1:]))
 	cc := newClient(t, "failover:///"+strings.Join(entries, ",")+"?failoverTimeout=2s")
 	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,10 +45,11 @@ func TestNamesOnCertificates(t *testing.T) {
 		}
 		return s.Drain()
 	})
-	file := filepath.Join(t.TempDir(), "shop.test.yaml")
-	writeEndpoints(t, file, shop.address)
-	other := filepath.Join(t.TempDir(), "other.yaml")
-	writeEndpoints(t, other, shop.address)
+	other := endpointsFile(t, endpoints([]string{shop.address}))
+	file := filepath.Join(filepath.Dir(other), "shop.test.yaml")
+	if err := os.Link(other, file); err != nil {
+		t.Fatal(err)
+	}
 	dnsPrefix := "dns://" + dns.Address() + "/"
 
 	for target, want := range map[string]string{
@@ -62,7 +64,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		"eds://" + manager + "/shop.test":                        "shop.test",
 		"failover:///eds://" + manager + "/shop.test":            "shop.test",
 		"file://" + file:                                         "shop.test",
-		"file://" + other:                                        "certificate is valid for shop.test, not other",
+		"file://" + other:                                        "certificate is valid for shop.test, not endpoints",
 		"file://" + other + "?authority=shop.test":               "shop.test",
 		"failover:///file://" + other + "%3Fauthority=shop.test": "shop.test",
 
@@ -128,8 +130,11 @@ func TestDocumentListsAuthorities(t *testing.T) {
 				t.Errorf("%s: the name %s is not in the target", target, name)
 			}
 		}
-		u := targetOf(t, target)
-		if authority := resolver.Get(u.URL.Scheme).(resolver.AuthorityOverrider).OverrideAuthority(u); !strings.Contains(cells[2], "`"+strings.TrimSuffix(authority, ":443")+"`") {
+		u, err := url.Parse(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if authority := resolver.Get(u.Scheme).(resolver.AuthorityOverrider).OverrideAuthority(resolver.Target{URL: *u}); !strings.Contains(cells[2], "`"+strings.TrimSuffix(authority, ":443")+"`") {
 			t.Errorf("%s: its authority is %s, docs/targets.md says %s", target, authority, cells[2])
 		}
 	}

@@ -3,15 +3,15 @@ package e2e
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-
 	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 // serverGroup is the backends of a priority, which answer with the group's name.
@@ -49,25 +49,29 @@ func (g *serverGroup) fail(err error, servers ...*server) {
 	}
 }
 
-func (g *serverGroup) lbEndpoints() string { return lbEndpoints(g.addresses()) }
-
-func lbEndpoints(addresses []string) string {
-	var text strings.Builder
-	for _, address := range addresses {
-		host, port, _ := strings.Cut(address, ":")
-		fmt.Fprintf(&text, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
+func startManager(t *testing.T, script adstest.Script) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return text.String()
+	s := adstest.Serve(l, script)
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
 }
 
-func dialPrioritiesWith(t *testing.T, opts []grpc.DialOption, groups ...*serverGroup) *grpc.ClientConn {
-	t.Helper()
+// endpoints returns a file with the addresses of each priority.
+func endpoints(priorities ...[]string) string {
 	var text strings.Builder
 	text.WriteString("cluster_name: e2e\nendpoints:\n")
-	for priority, g := range groups {
-		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, g.name, g.lbEndpoints())
+	for priority, addresses := range priorities {
+		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n", priority, priority)
+		for _, address := range addresses {
+			host, port, _ := strings.Cut(address, ":")
+			fmt.Fprintf(&text, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
+		}
 	}
-	return newClient(t, "file://"+endpointsFile(t, text.String()), opts...)
+	return text.String()
 }
 
 func endpointsFile(t *testing.T, text string) string {

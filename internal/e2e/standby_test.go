@@ -55,11 +55,10 @@ func measureFailover(t *testing.T, hangs bool) time.Duration {
 	connected := make(chan struct{}, 100)
 	near, far := startSecureGroup(t, "near", &certificate), startSecureGroup(t, "far", &certificate)
 	d := &networkDialer{near: near}
-	cc := dialPrioritiesWith(t, []grpc.DialOption{
+	cc := newClient(t, "file://"+endpointsFile(t, endpoints(near.addresses(), far.addresses())),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})), grpc.WithContextDialer(d.dial),
 		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
-		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("Overflow", true)),
-	}, near, far)
+		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("Overflow", true)))
 	answered := make(chan time.Time, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	var callers sync.WaitGroup

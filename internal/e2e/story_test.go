@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -27,6 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/scripttest"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 // story has a source that the test controls, and a network in memory.
@@ -35,26 +34,11 @@ type story struct {
 	unhealthy *bufconn.Listener
 	health    *health.Server
 	listeners map[string]*bufconn.Listener
-	log       safeBuffer
+	log       testlog.Log
 }
 
-type safeBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *safeBuffer) take() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.Reset()
-	return channelNumber.ReplaceAllString(b.String(), "")
-}
+// take returns the lines since its last call.
+func (s *story) take() string { return channelNumber.ReplaceAllString(s.log.Take(), "") }
 
 var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 
@@ -165,7 +149,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="p0 us-e
 				synctest.Wait()
 				// The policy may log the switch to p1 before or after it learns that p1 has failed,
 				// so both states are correct.
-				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
+				log := strings.ReplaceAll(s.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
 				if got := anyAddress.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)
 				}
@@ -191,7 +175,7 @@ func TestHostileNamesAreShortenedAndEscaped(t *testing.T) {
 		s.Receiver.Update(flat.Answer(endpoints...))
 		synctest.Wait()
 		err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
-		for _, text := range []string{status.Convert(err).Message(), s.log.take()} {
+		for _, text := range []string{status.Convert(err).Message(), s.take()} {
 			if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "p7 ") {
 				t.Errorf("not escaped or incomplete: %s", text)
 			}

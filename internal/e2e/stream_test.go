@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"path/filepath"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -12,9 +11,7 @@ import (
 func TestStreamStaysOnPriority(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, first.address, second.address)
-	cc := newClient(t, "file://"+path)
+	cc := newClient(t, "file://"+endpointsFile(t, endpoints([]string{first.address}, []string{second.address})))
 	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	first.grpc.Stop()

@@ -161,14 +161,14 @@ func TestPageShowsWhatSourceWaitsFor(t *testing.T) {
 		fresh := &scripttest.Source{}
 		scripttest.Open(t, "fresh", []discovery.Mechanism{{Source: fresh}}, nil)
 		fresh.Receiver.Trying("dialling <the registry>")
-		c, page := channelTo(t, "story:///fresh")
+		c, page := channelTo(t, "fresh")
 		if got := c.Sources[0]; got.State != "no answer yet" || got.Trying != "dialling <the registry>" {
 			t.Errorf("the source is %+v", got)
 		}
 		wantTexts(t, page, `<td data-label="State">no answer yet: dialling &lt;the registry&gt;</td>`)
 		fresh.Receiver.Fail(errors.New("no registry"))
 		fresh.Receiver.Trying("dialling again")
-		if c, _ := channelTo(t, "story:///fresh"); c.Sources[0].Trying != "" {
+		if c, _ := channelTo(t, "fresh"); c.Sources[0].Trying != "" {
 			t.Errorf("after a failure the source is %+v", c.Sources[0])
 		}
 	})

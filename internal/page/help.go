@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// messages explains what users may see in logs and errors, both of the library and of the command.
+// The embedded text explains what users may see in the logs and errors of the library and command.
 // Each paragraph starts with one or more messages, followed by their cause and what to do about it,
 // both indented. The page can show them offline, and docs/howto/troubleshooting.md is generated from
 // them.
@@ -16,7 +16,7 @@ import (
 //go:embed messages.txt
 var messages string
 
-// One paragraph of messages. It's either a heading or the rest.
+// explained is a paragraph of messages. It has either just a heading, or all the other fields.
 type explained struct {
 	Heading     string
 	Words       []string

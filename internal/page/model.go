@@ -73,7 +73,7 @@ func (c *Channel) HeadlineFor(duration string) string {
 	return text + c.ending()
 }
 
-// HeadlineSince is the time since which Headline has been true, or nil if we don't know.
+// HeadlineSince returns the time when Headline became true, or nil if we don't know.
 func (c *Channel) HeadlineSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -101,8 +101,8 @@ func (c *Channel) Alarming() bool {
 	return c.Failing() || c.Refused > 0 || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
 
-// Load returns "shed" if calls are being refused, "full" if load keeps the priority in use from
-// taking all calls, and "" otherwise.
+// Load returns "shed" if calls are being refused. Otherwise, it returns "full" if the priority in
+// use has too much load to take all calls, or "" if there's no such problem.
 func (c *Channel) Load() string {
 	switch {
 	case c.Refused > 0:

@@ -78,7 +78,7 @@ func scheduledOf(details any) []uint64 {
 	return nil
 }
 
-// shares also adds notes about dropped calls and ejected endpoints to p.
+// Notes about dropped calls and ejected endpoints are added to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -129,8 +129,8 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 
 func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []float64) {
 	// With overflow, we go through the READY priorities in order and offer each of them the
-	// remaining calls. Calls that nobody takes are refused, unless there's another priority worth
-	// waiting for.
+	// remaining calls. Whatever is left at the end is refused, unless there's another priority
+	// worth waiting for.
 	var ready []int
 	awaited := false
 	priority := func(i int) shell.PriorityChild {

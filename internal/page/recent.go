@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Recent counts the calls that ended within the last ten seconds. If most of them failed only just
-// now, we look at fewer seconds, see windows.
+// Recent counts the calls that ended within the last ten seconds. If calls have only just started
+// to fail, we look at fewer seconds, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
@@ -31,7 +31,7 @@ type recents [len(windows)]shell.Recent
 const minCalls = 3
 
 func recentOf(counts recents, earliest, now time.Time) *Recent {
-	// Calls can't have started before earliest, so a rate must not cover more time than that.
+	// There were no calls before earliest, so the rate must not cover more time than that.
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {
 		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= minCalls {

@@ -103,7 +103,13 @@ func get(t *testing.T, query string) string {
 	return w.Body.String()
 }
 
+// channel returns the channel of this test.
 func channel(t *testing.T) (*Channel, string) {
+	t.Helper()
+	return channelTo(t, t.Name())
+}
+
+func channelTo(t *testing.T, name string) (*Channel, string) {
 	t.Helper()
 	var page Page
 	if err := json.Unmarshal([]byte(get(t, "?format=json")), &page); err != nil {
@@ -111,12 +117,12 @@ func channel(t *testing.T) (*Channel, string) {
 	}
 	var found []*Channel
 	for _, c := range page.Channels {
-		if strings.HasPrefix(c.Target, "story:///"+t.Name()) {
+		if strings.HasPrefix(c.Target, "story:///"+name) {
 			found = append(found, c)
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d channels for %s on the page, want 1", len(found), t.Name())
+		t.Fatalf("%d channels for %s on the page, want 1", len(found), name)
 	}
 	return found[0], get(t, fmt.Sprintf("?channel=%d", found[0].ID))
 }

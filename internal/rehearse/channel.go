@@ -21,7 +21,7 @@ type channel struct {
 	join       *join.Core
 	core       *core.Core
 	names      []string
-	children   map[string]*child // the name is the number of the priority
+	children   map[string]*child // keyed by name, which is the priority's number
 	intakes    []*intake
 	timers     map[timer]uint64
 
@@ -36,7 +36,8 @@ type channel struct {
 	waiting []*call
 }
 
-// An intake is a priority's share and what the share needs to know about its connections.
+// An intake has a priority's share and the state of the priority's connections, which the share
+// depends on.
 type intake struct {
 	*share.Share
 	share.Link
@@ -131,8 +132,8 @@ func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
 	})
 }
 
-// settle tells the shares about the state of the other priorities, and the core whether we want one
-// more.
+// settle updates the shares with the state of the other priorities, and tells the core whether we
+// need one more priority.
 func (c *channel) settle() {
 	if c.closed || !c.model.world.Policy.Overflow {
 		return
@@ -185,7 +186,7 @@ func (c *channel) setLast() {
 	}
 }
 
-// want asks for another priority if the lowest READY one can't carry its calls.
+// We want another priority if the lowest READY one can't carry its calls.
 func (c *channel) want() {
 	below := ""
 	if p := share.Short(c.order()); p >= 0 {
@@ -197,7 +198,7 @@ func (c *channel) want() {
 	}
 }
 
-// limitBackoffs cuts each child's long backoffs short while no child is READY.
+// limitBackoffs cuts long backoffs short while no child is READY.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
 	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))
@@ -260,7 +261,7 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-// seconds cuts off what would overflow. No run takes that long.
+// Values that would overflow are capped. No run takes that long anyway.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s*float64(time.Second), 1e18))
 }
@@ -307,7 +308,7 @@ func (c *channel) pick(r *call) {
 	}
 }
 
-// with settles if f has changed what the share means for other priorities.
+// We settle if f has changed what the share means for other priorities.
 func (c *channel) with(p int, f func(*share.Share)) {
 	s := c.intakes[p].Share
 	before := s.Standing()

@@ -43,7 +43,7 @@ type locality struct {
 	wrr       *weightedroundrobin.Core[*endpoint]
 	ready     []*endpoint
 	scheduler *edf.Scheduler
-	waits     bool // publishes with a delay, as there are many endpoints
+	waits     bool // publishes with a delay because there are many endpoints
 }
 
 func (c *channel) newChild(name string) *child {
@@ -92,7 +92,7 @@ func (m *model) subset(servers []*server) []*server {
 
 func at(now time.Duration) time.Time { return time.Unix(1, 0).Add(now) }
 
-// connect connects all endpoints with the first update.
+// connect connects all endpoints when the first update arrives.
 func (ch *child) connect() {
 	if ch.updated {
 		return
@@ -297,9 +297,9 @@ type endpoint struct {
 
 	successes, failures uint64
 	row                 int
-	period              uint64 // incremented when a row of failures begins, or the outlier changes its state
+	period              uint64 // incremented when a row of failures begins or the outlier's state changes
 	rowSince            uint64
-	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service
+	ejection            uint64 // the period that began with the last ejection; 0 in the state InService
 }
 
 func (e *endpoint) apply(actions []pickfirst.Action) {
@@ -322,7 +322,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 			})
 		case pickfirst.Backoff:
 			e.backOff(a.Count)
-		case pickfirst.AwaitCalls: // we don't count calls here, as any server that was called has answered
+		case pickfirst.AwaitCalls: // we don't count calls here; any server that was called has answered
 			m.after(0, func() { e.apply(e.leaf.CallsEnded(0, true)) })
 		case pickfirst.WatchHealth:
 			m.after(roundTrip, e.reportHealth)
@@ -335,7 +335,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 	}
 }
 
-// dial tries to connect, which takes two round trips, or one if it's refused.
+// dial tries to connect. That takes two round trips, or just one if the connection is refused.
 func (e *endpoint) dial() {
 	m := e.child.channel.model
 	e.run++
@@ -377,8 +377,8 @@ func (e *endpoint) dial() {
 	})
 }
 
-// backOff is like gRPC's backoff, which is 1 s times 1.6 for each further failure, plus or minus a
-// fifth.
+// backOff works like gRPC's backoff, which starts at 1 s and grows by a factor of 1.6 with each
+// failure, plus or minus a fifth.
 func (e *endpoint) backOff(failures int) {
 	m := e.child.channel.model
 	longest := m.world.Policy.MaxConnectBackoff
@@ -433,7 +433,7 @@ func (e *endpoint) reportHealth() {
 	e.apply(e.leaf.Health(0, state, nil))
 }
 
-// A ticket is a note of the endpoint's state at the beginning of a call.
+// A ticket records the endpoint's state when a call begins.
 type ticket struct {
 	period   uint64
 	ejection uint64
@@ -444,7 +444,7 @@ func (e *endpoint) begin() ticket {
 	return ticket{e.period, e.ejection, e.outlier.State() == outlierdetection.Returned}
 }
 
-// ended counts calls in the same way as policy/outlierdetection.
+// ended counts calls in the same way as policy/outlierdetection does.
 func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 	if e.child.closed || e.child.outliers.NoOp() || blame == share.FullNow {
 		return

@@ -15,7 +15,7 @@ const (
 	forever   = time.Duration(math.MaxInt64)
 )
 
-// A model runs events in order of time.
+// A model runs events in chronological order.
 type model struct {
 	world   World
 	now     time.Duration
@@ -28,8 +28,8 @@ type model struct {
 	Observer
 }
 
-// Observer watches a run. Its functions are called in the order in which things happen, and may be
-// nil.
+// Observer watches a run. Its functions are called in the order in which things happen, and any of
+// them may be nil.
 type Observer struct {
 	Attempted func(now time.Duration, priority int)
 	Ended     func(Call)
@@ -49,9 +49,9 @@ type End int
 // Everything but Answered is a lost call.
 const (
 	Answered     End = iota
-	Failed           // a server failed it, or had it when the deadline passed
-	Refused          // by the client, as no priority takes it
-	Waited           // the call was still waiting for a connection
+	Failed           // a server failed it, or still had it when the deadline passed
+	Refused          // by the client, because every priority is full
+	Waited           // it was still waiting for a connection in the end
 	NoConnection     // no priority was connected
 	Dropped          // by the client, at the source's request
 )
@@ -83,9 +83,9 @@ func (m *model) at(t time.Duration, do func()) {
 	heap.Push(&m.events, event{t, m.serial, do})
 }
 
-// hasCalls returns true if clients make any calls. If they don't, only use cares about what's
-// READY. Preparing picks at each report would be a waste then, and take minutes with a thousand
-// localities.
+// hasCalls returns true if clients make any calls. If they don't, we only care about what's READY,
+// so it would be a waste to prepare a pick for each report. With a thousand localities, that takes
+// minutes.
 func (m *model) hasCalls() bool { return m.world.Rate > 0 }
 
 func (m *model) after(d time.Duration, do func()) { m.at(m.now+d, do) }
@@ -168,7 +168,7 @@ type server struct {
 	connections     []*endpoint
 	busy            int
 	queue           []*attempt
-	inside          []*attempt // may include some that have ended; the rest count towards Limit, and are lost when the server is killed
+	inside          []*attempt // may include some that have ended; all others count towards Limit, and are lost when the server is killed
 	kept            int        // inside is cleaned up when it's longer than this
 	firstUse        time.Duration
 }
@@ -290,7 +290,7 @@ func (s *server) next() (a *attempt) {
 		a, s.queue = s.queue[0], s.queue[1:]
 	}
 	if len(s.inside) > max(1000, s.kept) {
-		s.kept = 2 * s.inFlight() // this drops those that have ended
+		s.kept = 2 * s.inFlight() // inFlight drops the ones that have ended
 	}
 	return a
 }

@@ -8,17 +8,17 @@ import (
 
 type Outcome struct {
 	Calls, Lost int
-	Refused     int // lost calls that the client refused because no priority takes them
+	Refused     int // lost calls that the client refused because every priority was full
 	Attempts    int
 	Moves       int
 	Longest     time.Duration
 	Normal      time.Duration // from the last fault until calls are answered as before; negative if that never happens
-	Peak        []float64     // for each priority, the most attempts in a second as a fraction of its capacity
+	Peak        []float64     // for each priority, the most attempts in any one second as a fraction of its capacity
 	Seconds     []Second
 }
 
-// Second says how many of the calls that began in a second were answered by each priority, and how
-// many were lost.
+// Second counts the calls that began in a given second: those that each priority answered, and
+// those that were lost.
 type Second struct {
 	Answered []int
 	Lost     int
@@ -74,9 +74,9 @@ func Play(ctx context.Context, w World, seed uint64) *Outcome {
 	return o
 }
 
-// normal returns how long it took to get back to normal after the last fault. That's the case after
-// three seconds in a row in which less than 2 % of the calls are lost and the first priority
-// answers at least 90 % of what it used to.
+// normal returns how long it took to get back to normal after the last fault. We're back to normal
+// once there are three seconds in a row in which less than 2 % of the calls are lost and the first
+// priority answers at least 90 % of what it used to.
 func (o *Outcome) normal(w *World) time.Duration {
 	begin, end := w.Length, time.Duration(0)
 	for _, e := range w.Events {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// colours are for the priorities, highest first. The fourth one is for all that remain.
+// colours are for the priorities, highest first. All priorities from the fourth on share one.
 var colours = []string{"#2f6db5", "#e0a030", "#6a9a3a", "#8a6ab0"}
 
-// Plot draws an SVG with the calls that each priority answers per second, stacked, with the lost
-// ones on top. The time of the faults is grey.
+// Plot draws an SVG with the calls that each priority answers per second. They're stacked, with the
+// lost calls on top. The background is grey while there's a fault.
 func (o *Outcome) Plot(title string, w World) string {
 	const width, height, left, top = 900, 300, 50, 40
 	series := o.Seconds

@@ -9,9 +9,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// startSources starts the sources of the client's target, like internal/channel/join does in a new
-// process, where no answers are stored. A source that works answers right away. If it has a fault,
-// it answers when the fault ends.
+// startSources starts the sources of the client's target, just like internal/channel/join does in a
+// new process that has no stored answers. A source that works answers right away. If it has a
+// fault, it answers when the fault ends.
 func (c *channel) startSources() {
 	m, w := c.model, &c.model.world
 	var list []join.Mechanism
@@ -47,7 +47,8 @@ func (c *channel) startSources() {
 	c.deliver()
 }
 
-// sourceFault returns the current fault of these priorities' source and when it ends, or 0.
+// sourceFault returns the current fault of these priorities' source, if any, and when the fault
+// ends.
 func (m *model) sourceFault(priorities []int) (f Fault, ends time.Duration) {
 	for _, e := range m.world.Events {
 		if (e.Fault == SourceSilent || e.Fault == SourceFails) && (Span{e.From, e.To}).Has(m.now) && slices.Contains(priorities, e.Priority) {

@@ -16,8 +16,8 @@ import (
 )
 
 // OfTree returns the world that a channel with this tree would see: its priorities, a server for
-// each endpoint in order, and its policy. We can't know how large the servers are. Outlier
-// detection is that of the first priority.
+// each endpoint in order, and its policy. We can't know how large the servers are. All priorities
+// get the outlier detection of the first.
 func OfTree(tree topology.Tree) World {
 	config := tree.Config()
 	n := len(config.Priorities)
@@ -58,11 +58,11 @@ func OfTree(tree topology.Tree) World {
 type Use struct {
 	Priority int
 	Shares   []float64
-	Standby  []bool // for each priority, whether it's connected in case it's needed
+	Standby  []bool // for each priority, whether it's connected just in case
 }
 
-// Rest plays one client that makes no calls, and returns where its calls would go. The first result
-// is with everything working. After that, the priorities lose their servers one after another,
+// Rest plays one client that makes no calls, and returns where its calls would go. In the first
+// result, everything works. After that, the priorities lose their servers one after another,
 // starting with the first.
 func Rest(w World) (uses []Use) {
 	const step = 2 * time.Second

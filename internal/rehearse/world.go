@@ -1,6 +1,6 @@
 // Package rehearse plays a fleet's outage in virtual time. Its clients make decisions with the same
-// cores as real channels, and its servers can get full, slow or silent. It takes a fraction of a
-// second to play minutes of hundreds of clients.
+// cores as real channels, and its servers can get full, slow or silent. Playing a few minutes with
+// hundreds of clients takes a fraction of a second.
 //
 //	channel   core/join, core/priority, core/share, core/outlierdetection, core/weightedtarget,
 //	          core/weightedroundrobin, core/pickfirst: composed as the policies compose them
@@ -32,7 +32,7 @@ type Server struct {
 	LIFO           bool
 	Limit          int           // it refuses calls when it has this many; 0 means no limit
 	Unavailable    bool          // it refuses with UNAVAILABLE rather than RESOURCE_EXHAUSTED
-	Cold           time.Duration // when first used, it's four times slower, which fades over this time
+	Cold           time.Duration // it starts out four times slower and takes this long to warm up
 }
 
 func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Seconds() }
@@ -44,7 +44,7 @@ const (
 	Drained              // no connections; calls in flight are answered
 	Hangs
 	Unreachable // no packets, so connections end by keepalive and attempts by timeout
-	Errors      // INTERNAL at once, for a fraction Factor of the calls; 0 means all
+	Errors      // fails a fraction of the calls (Factor; 0 means all) with INTERNAL right away
 	Unavailable
 	Slow // service takes Factor times as long
 	Fewer
@@ -92,7 +92,7 @@ type Spike struct {
 
 type World struct {
 	Priorities [][]Server
-	Entries    []string  // for each priority, the target's entry whose source it comes from; nil if there's just one
+	Entries    []string  // for each priority, which entry of the target it comes from; nil if there's just one
 	Drop       []float64 // for each priority, the fraction of calls that clients drop; nil for none
 	Clients    int
 	Rate       float64         // calls per second by all clients together
@@ -102,11 +102,11 @@ type World struct {
 	Events     []Event
 	Restart    time.Duration // when all clients are replaced by new ones; 0 means never
 
-	Costly, CostlyFactor float64 // this fraction of the calls takes that many times longer
-	Expire, Fail         float64 // fractions of calls that would expire or fail (INTERNAL) anyway
-	Tokens               float64 // for the retry throttle, which covers UNAVAILABLE; 0 means no retries
+	Costly, CostlyFactor float64 // fraction of calls that are costly, and how many times longer those take
+	Expire, Fail         float64 // fractions of calls that expire or fail (INTERNAL) even without a fault
+	Tokens               float64 // for the retry throttle; only UNAVAILABLE is retried, and 0 means no retries
 	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
-	Subset               int     // how many endpoints of a priority each client uses, chosen at random; 0 is all
+	Subset               int     // how many endpoints of a priority each client uses, chosen at random; 0 means all
 	Policy               Policy
 }
 
@@ -117,8 +117,8 @@ type Policy struct {
 	Ejection          outlierdetection.Config // zero value if nothing is ejected
 }
 
-// Recommended returns the recommended policy. A test keeps it in line with the options of that
-// name.
+// Recommended returns the recommended policy. A test makes sure that it matches
+// understudy.Recommended.
 func Recommended() Policy {
 	return Policy{
 		Config:            core.Config{FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true},
@@ -138,8 +138,8 @@ func (w *World) Capacity(priority int) (total float64) {
 	return total
 }
 
-// Source returns the number that a priority has at its source. Near groups of the same priority
-// share one.
+// Source returns the index that a priority has in the source's answer. If a priority was split by
+// distance, all of its parts have the same one.
 func (w *World) Source(priority int) int {
 	if w.Policy.SourcePriorities == nil {
 		return priority
@@ -154,8 +154,8 @@ func (w *World) Entry(priority int) string {
 	return w.Entries[priority]
 }
 
-// Check returns what's wrong with a world. Its limits are there so that every run ends in
-// reasonable time.
+// Check returns what's wrong with a world. The limits are there so that every run ends in a
+// reasonable amount of time.
 func (w *World) Check() error {
 	servers, pairs := 0, 0
 	for p, list := range w.Priorities {

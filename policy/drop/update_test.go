@@ -5,42 +5,11 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
-
-const dropHalf = `[{"category": "some", "requestsPerMillion": 500000}]`
-
-func TestUpdatePublishesOneState(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update(dropHalf)
-		h.report(connectivity.Ready, nil)
-		before := len(h.cc.States())
-		h.update(dropHalf)
-		if n := len(h.cc.States()) - before; n != 0 {
-			t.Errorf("an update that changed nothing published %d states", n)
-		}
-		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			s.Report(connectivity.Connecting, nil)
-			s.Report(connectivity.Ready, nil)
-			return nil
-		}
-		for i := range 1000 {
-			categories := dropHalf
-			if i%2 == 0 {
-				categories = `[]`
-			}
-			before := len(h.cc.States())
-			h.update(categories)
-			if n := len(h.cc.States()) - before; n != 1 {
-				t.Fatalf("an update published %d states, want 1", n)
-			}
-		}
-	})
-}
 
 // Some policies read only ResolverState.Addresses. If the resolver does not set this field, the
 // policy must fill it with the addresses of the endpoints.

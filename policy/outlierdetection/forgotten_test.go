@@ -86,23 +86,6 @@ func TestQuietIntervalPublishesNothing(t *testing.T) {
 	})
 }
 
-func TestListOfEndpoints(t *testing.T) {
-	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
-	p := &policy{}
-	first := p.list(given)
-	p.assigned = first
-	if len(first) != 2 || first[0].Attached.name != "a" || first[1].Attached.name != "b" {
-		t.Fatalf("the list has %d entries, want a and b", len(first))
-	}
-	if again := p.list(given); !slices.Equal(first, again) {
-		t.Error("the entries are not the same after another update")
-	}
-	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		h.update(consecutiveConfig(), given...)
-		h.want(h.calls(20, "a"), "map[a:5 b:15]")
-	})
-}
-
 func TestUnchangedListStaysBound(t *testing.T) {
 	ab, c := endpointsOf("a", "b"), endpointsOf("c")
 	p := &policy{}
@@ -118,14 +101,6 @@ func TestUnchangedListStaysBound(t *testing.T) {
 			t.Errorf("step %d: bound = %v for %v, want %v", i, p.bound, step.given, step.bound)
 		}
 	}
-	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		for range 3 {
-			h.update(consecutiveConfig(), ab...)
-			h.want(h.calls(20, "a"), "map[a:5 b:15]")
-			time.Sleep(10 * time.Minute)
-			synctest.Wait()
-		}
-	})
 }
 
 // A map of all endpoints by their keys is the model of the list.

@@ -23,9 +23,7 @@ func TestHealthUpdatesDuringEjection(t *testing.T) {
 		health(connectivity.TransientFailure)
 		health(connectivity.Ready)
 		h.wantReceived("a TRANSIENT_FAILURE", "a READY")
-		for range 5 {
-			h.Call("a", false)
-		}
+		h.fail("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
 		health(connectivity.Ready)
 		health(connectivity.Connecting)
@@ -120,18 +118,14 @@ func TestUncountedSubchannels(t *testing.T) {
 func TestNewSubchannelOfEjectedEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutiveConfig(), []string{"a", "b"})
-		for range 5 {
-			h.Call("a", false)
-		}
+		h.fail("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
 		child := h.builder.built[0]
 		child.conns["a"].Shutdown()
 		delete(child.conns, "a")
 		h.Update(consecutiveConfig(), []string{"a", "b"})
 		h.wantReceived("a TRANSIENT_FAILURE")
-		for range 5 {
-			h.Call("b", false)
-		}
+		h.fail("b")
 		h.wantReceived()
 	})
 }
@@ -173,9 +167,7 @@ func TestUpdateAddresses(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["a"], addresses)
 			synctest.Wait()
 		}
-		for range 5 {
-			h.Call("a", false)
-		}
+		h.fail("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
 		move("a", "b")
 		h.wantReceived("a READY")

@@ -2,10 +2,7 @@ package pickfirst
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -20,40 +17,6 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// backend is a loopback server that can be stopped and started again on the same port.
-type backend struct {
-	t       *testing.T
-	address string
-	server  *grpc.Server
-	done    chan struct{}
-}
-
-func startBackend(t *testing.T) *backend {
-	b := &backend{t: t, address: net.JoinHostPort(loopback(), "0")}
-	b.start()
-	t.Cleanup(b.kill)
-	return b
-}
-
-// loopback returns a loopback address. On Linux it is random, so that no other program takes the
-// port while a backend is stopped.
-func loopback() string {
-	if runtime.GOOS != "linux" {
-		return "127.0.0.1"
-	}
-	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
-}
-
-func (b *backend) start() {
-	b.t.Helper()
-	lis, err := net.Listen("tcp", b.address)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.address = lis.Addr().String()
-	b.server, b.done = serve(lis)
-}
-
 func serve(lis net.Listener) (*grpc.Server, chan struct{}) {
 	s := grpc.NewServer()
 	healthpb.RegisterHealthServer(s, health.NewServer())
@@ -63,20 +26,6 @@ func serve(lis net.Listener) (*grpc.Server, chan struct{}) {
 		s.Serve(lis)
 	}()
 	return s, done
-}
-
-func (b *backend) kill() {
-	b.server.Stop()
-	<-b.done
-}
-
-func refusedAddress(t *testing.T) string {
-	lis, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lis.Close()
-	return lis.Addr().String()
 }
 
 type spy struct {

@@ -2,20 +2,13 @@ package pickfirst
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
 
-	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
@@ -31,34 +24,6 @@ func TestEmptyListIsError(t *testing.T) {
 		}
 		wantState(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver returned none, or none with a path to this policy")
 	}
-}
-
-// A connection fails with a status error. The picker must return a plain error, because a status
-// error would also end wait-for-ready calls.
-func TestFailingPickersReturnPlainErrors(t *testing.T) {
-	cc, p := build(t)
-	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
-	bad := status.Error(codes.PermissionDenied, "no")
-	check := func(what string) {
-		t.Helper()
-		_, err := cc.State().Picker.Pick(balancer.PickInfo{})
-		if _, isStatus := status.FromError(err); err == nil || isStatus {
-			t.Errorf("%s: a pick returns %v, want an error without a status", what, err)
-		}
-	}
-	cc.SubConn("a").Report(connectivity.TransientFailure, bad)
-	check("failed pass")
-	p.ResolverError(bad)
-	check("resolver error")
-	synctest.Test(t, func(t *testing.T) {
-		cc2, p2 := build(t)
-		cc = cc2
-		update(t, p2, stateattr.EnableHealthListener(endpoints("a")))
-		cc.SubConn("a").Report(connectivity.Ready, nil)
-		cc.SubConn("a").ReportHealth(connectivity.TransientFailure, bad)
-		synctest.Wait()
-		check("health")
-	})
 }
 
 // Attributes.Equal panics if an attribute cannot be compared. The policy must recover from this.
@@ -80,35 +45,5 @@ func TestHealthListenerAttributes(t *testing.T) {
 				t.Errorf("%v: %t, want %t", c.state.Attributes, got, c.want)
 			}
 		}
-	}
-}
-
-func TestManyAddressesInOneEndpoint(t *testing.T) {
-	for _, families := range [][]string{{"10.0.%d.%d:80"}, {"10.0.%d.%d:80", "[2001:db8::%x:%x]:80", "host-%d-%d"}} {
-		const n = 10_000
-		var e resolver.Endpoint
-		for i := range n {
-			a := fmt.Sprintf(families[i%len(families)], i/256, i%256)
-			e.Addresses = append(e.Addresses, resolver.Address{Addr: a})
-		}
-		synctest.Test(t, func(t *testing.T) {
-			r := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
-			r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: []resolver.Endpoint{e}}})
-			tried := 0
-			for n := len(r.log); n > 0; n = len(r.log) {
-				address, ok := strings.CutPrefix(r.log[n-1], "connect ")
-				if !ok {
-					break
-				}
-				tried++
-				r.log = r.log[:0]
-				r.Report(address, core.TransientFailure, errors.New("refused"))
-			}
-			want := []string{"publish TRANSIENT_FAILURE: all 10000 addresses failed, the last with: refused", "resolve"}
-			if tried != n || !slices.Equal(r.log, want) {
-				t.Errorf("tried %d addresses, then %q", tried, r.log)
-			}
-			r.policy.Close()
-		})
 	}
 }

@@ -62,24 +62,6 @@ func TestShuffleKeepsOrderOfOtherEndpoints(t *testing.T) {
 	}
 }
 
-func TestShuffledEndpointMovesWithWeight(t *testing.T) {
-	moved := 0
-	for range 200 {
-		seed := maphash.MakeSeed()
-		s := endpoints("a", "b", "c")
-		before := slices.Index(names(addressesOf(s, &seed)), "b")
-		s.Endpoints[1] = weight.Set(s.Endpoints[1], weight.EndpointInfo{Weight: 1000})
-		after := slices.Index(names(addressesOf(s, &seed)), "b")
-		if after > before {
-			t.Fatalf("the endpoint moved back from position %d to %d", before, after)
-		}
-		moved += before - after
-	}
-	if moved < 100 {
-		t.Errorf("the endpoint moved %d positions in 200 lists, want at least 100", moved)
-	}
-}
-
 // Older versions of grpc-go had an environment variable for shuffling. Our policy must ignore it.
 func TestEnvironmentVariableIsIgnored(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {

@@ -2,9 +2,7 @@ package pickfirst
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,10 +11,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-	"pgregory.net/rapid"
 
-	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -166,57 +161,4 @@ func TestCloseEndsRetriesOfRefusedSubchannels(t *testing.T) {
 			t.Errorf("requested %d subchannels, want 2; published %v after Close", n, cc.States()[states:])
 		}
 	})
-}
-
-type refusal struct {
-	step    step
-	refused []string
-}
-
-func drawRefusal(t *rapid.T) refusal {
-	refused := rapid.SliceOfDistinct(rapid.SampledFrom(addressNames), rapid.ID)
-	return refusal{drawStep(t), refused.Draw(t, "refused")}
-}
-
-func TestRandomRefusals(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
-		var err error
-		synctest.Test(t, func(*testing.T) { err = runRefusals(schedule) })
-		if err != nil {
-			rt.Fatal(err)
-		}
-	})
-}
-
-func runRefusals(schedule []refusal) error {
-	r := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
-	defer r.Close()
-	list := addressNames[:1]
-	r.Update(list, false)
-	for _, s := range schedule {
-		r.refuse(s.refused...)
-		if s.step.op == "update" {
-			list = s.step.list
-		}
-		advance(s.step.wait)
-		r.run(s.step)
-	}
-	r.refuse()
-	if len(list) == 0 {
-		list = addressNames[:1]
-		r.Update(list, false)
-	}
-	for range 20 {
-		r.ExitIdle()
-		advance(150 * time.Second) // more than the longest backoff, 144 s
-		for _, a := range addressNames {
-			r.changeState(a, core.Ready)
-			r.Health(a, core.Ready, nil)
-		}
-		if r.Take(); r.State().ConnectivityState == connectivity.Ready {
-			return nil
-		}
-	}
-	return fmt.Errorf("the policy stays %[2]v with the list %[1]s", strings.Join(list, " "), r.State().ConnectivityState)
 }

@@ -12,20 +12,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/balancer"
 	_ "google.golang.org/grpc/balancer/roundrobin" // registers round_robin
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 type network struct {
@@ -130,99 +125,11 @@ func (c *channel) update(config string, endpoints ...string) {
 	synctest.Wait()
 }
 
-func (c *channel) call(opts ...grpc.CallOption) (string, error) {
+func (c *channel) call(opts ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	var p peer.Peer
-	_, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, append(opts, grpc.Peer(&p))...)
-	if err != nil {
-		return "", err
-	}
-	return p.Addr.String(), nil
-}
-
-const pickFirst = `{"config": [{"pick_first": {}}]}`
-
-// While the picker fails, wait-for-ready calls must wait. Other calls must fail with UNAVAILABLE
-// and the reason. So it is if the resolver or a child fails with a status error.
-func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
-	balancer.Register(&lbtest.StubBuilder{PolicyName: "priority_refusing", OnUpdate: func(*lbtest.Stub, balancer.ClientConnState) error {
-		return status.Error(codes.InvalidArgument, "bad endpoints")
-	}})
-	for name, test := range map[string]struct {
-		fail  func(*channel)
-		after time.Duration
-		want  string
-	}{
-		"no priorities": {
-			func(c *channel) { c.update(`{}`) },
-			0,
-			"priority policy has empty priority list",
-		},
-		"failover timer": {
-			func(c *channel) {
-				c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/never")
-			},
-			10 * time.Second,
-			`no priority can take calls: p0: did not connect within 10 s (1 endpoint)`,
-		},
-		"empty list": {
-			func(c *channel) { c.update(`{"children": {"p0": ` + pickFirst + `}, "priorities": ["p0"]}`) },
-			0,
-			`produced zero addresses`,
-		},
-		"child's failure": {
-			func(c *channel) { c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/down") },
-			0,
-			`refused`,
-		},
-		"resolver error": {
-			func(c *channel) {
-				c.update(`{}`)
-				c.resolver.CC().ReportError(status.Error(codes.NotFound, "no such host"))
-			},
-			0,
-			`priority: the resolver failed: `,
-		},
-		"refused update": {
-			func(c *channel) {
-				c.update(`{"children": {"p0": {"config": [{"priority_refusing": {}}]}}, "priorities": ["p0"]}`)
-			},
-			0,
-			`bad endpoints`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNetwork(t, "up", "down")
-				n.setDown("down", true)
-				c := n.newChannel()
-				test.fail(c)
-				<-time.After(test.after)
-				synctest.Wait()
-				waited := make(chan error, 1)
-				go func() {
-					_, err := c.call(grpc.WaitForReady(true))
-					waited <- err
-				}()
-				_, err := c.call()
-				if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), test.want) {
-					t.Errorf("the call's error is %v, want UNAVAILABLE with %q", err, test.want)
-				}
-				synctest.Wait()
-				select {
-				case err := <-waited:
-					t.Errorf("the wait-for-ready call ended with %v", err)
-					return
-				default:
-				}
-				c.update(`{"children": {"good": `+pickFirst+`}, "priorities": ["good"]}`, "good/up")
-				if err := <-waited; err != nil {
-					t.Errorf("the wait-for-ready call failed: %v", err)
-				}
-			})
-		})
-	}
+	_, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, opts...)
+	return err
 }
 
 // The policies of grpc-go hold locks while they report. Concurrent updates, failures, failover
@@ -250,13 +157,13 @@ func TestGRPCGoChildren(t *testing.T) {
 			}
 			c.update(fmt.Sprintf(config, []string{`["p0", "p1"]`, `["p0", "p1"]`, `["p1", "p0"]`}[i/10%3], i/50), endpoints...)
 		})
-		repeat(100*time.Millisecond, func(int) { _, _ = c.call() })
+		repeat(100*time.Millisecond, func(int) { _ = c.call() })
 		workers.Wait()
 		for _, address := range []string{"a", "b", "c", "d"} {
 			n.setDown(address, false)
 		}
 		c.update(fmt.Sprintf(config, `["p0", "p1"]`, 0), "p0/a", "p1/c")
-		if _, err := c.call(grpc.WaitForReady(true)); err != nil {
+		if err := c.call(grpc.WaitForReady(true)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -90,7 +90,7 @@ type readyTree struct {
 
 func (r *readyTree) picker() balancer.Picker { return r.cc.State().Picker }
 
-func newReadyTree(t testing.TB, child string, endpoints int, overflow bool) *readyTree {
+func newReadyTree(t *testing.T, child string, endpoints int, overflow bool) *readyTree {
 	r, builder := &readyTree{cc: &lbtest.ClientConn{}}, balancer.Get(Name)
 	published := make(chan struct{}, 1000)
 	r.cc.OnUpdate(func(balancer.State) { published <- struct{}{} })
@@ -130,7 +130,7 @@ func newReadyTree(t testing.TB, child string, endpoints int, overflow bool) *rea
 }
 
 // endpointsOf returns how many endpoints a picker uses, or 0 while there is only one priority.
-func endpointsOf(t testing.TB, picker balancer.Picker) int {
+func endpointsOf(t *testing.T, picker balancer.Picker) int {
 	if p, ok := picker.(*offerPicker); ok && len(p.offers) < 2 {
 		return 0
 	}
@@ -144,7 +144,7 @@ func endpointsOf(t testing.TB, picker balancer.Picker) int {
 	return len(used)
 }
 
-func call(t testing.TB, picker balancer.Picker, times int) {
+func call(t *testing.T, picker balancer.Picker, times int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	for range times {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
@@ -22,31 +21,20 @@ import (
 // must not contain the time since the connections failed, which is unrelated.
 func TestSourceErrorHasNoFailureDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}
-		balancer.Register(builder)
-		cc := &lbtest.ClientConn{}
-		policy := newBuilder("priority_of_failures").Build(cc, balancer.BuildOptions{})
-		defer policy.Close()
-		config, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(
-			`{"priorities": ["a"], "children": {"a": {"config": [{"failures_stub": {"id": "a"}}]}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := newStubbed(t, nil)
 		update := func(failures map[string]string) {
-			state := stateattr.SetChannel(resolver.State{}, &stateattr.Channel{Failures: failures})
-			_ = policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state})
-			synctest.Wait()
+			_ = p.update(stateattr.SetChannel(resolver.State{}, &stateattr.Channel{Failures: failures}), "", "a")
 		}
 		update(nil)
-		builder.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
+		p.report("a", connectivity.TransientFailure, errors.New("refused"))
 		time.Sleep(45 * time.Second)
 		synctest.Wait()
 		update(nil)
-		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "refused (failing for 45 s)") {
+		if got := lbtest.Pick(p.cc.State()); !strings.Contains(got, "refused (failing for 45 s)") {
 			t.Errorf("calls get %q, want the time since the connection failed", got)
 		}
 		update(map[string]string{"a": "cluster \"a\" is gone"})
-		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, `cluster "a" is gone`) {
+		if got := lbtest.Pick(p.cc.State()); !strings.HasSuffix(got, `cluster "a" is gone`) {
 			t.Errorf("calls get %q, want only the source's error", got)
 		}
 	})
@@ -55,38 +43,33 @@ func TestSourceErrorHasNoFailureDuration(t *testing.T) {
 // A priority whose endpoints all drained gets others: it is not said to have none while they connect.
 func TestReasonAfterEndpointsAreMended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		builder, policy, _ := stubs(cc, nil)
-		defer policy.Close()
+		p := newStubbed(t, nil)
 		update := func(endpoints []resolver.Endpoint, failures map[string]string) {
 			state := stateattr.SetChannel(resolver.State{Endpoints: endpoints}, &stateattr.Channel{Failures: failures})
-			_ = policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(children("stub_update", "a")), ResolverState: state})
-			synctest.Wait()
+			_ = p.update(state, "", "a")
 		}
 		update(nil, map[string]string{"a": "no endpoint can take calls: 1 draining"})
-		builder.Get("a").CC.UpdateState(shell.Failed(fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)))
+		p.Get("a").CC.UpdateState(shell.Failed(fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)))
 		synctest.Wait()
-		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "1 draining") {
+		if got := lbtest.Pick(p.cc.State()); !strings.HasSuffix(got, "1 draining") {
 			t.Errorf("calls get %q, want the source's error", got)
 		}
 		endpoint := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1.1.1.1:1"}}}, "a")
 		update([]resolver.Endpoint{endpoint}, nil)
-		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "an update has given it endpoints, which connect (1 endpoint)") {
+		if got := lbtest.Pick(p.cc.State()); !strings.HasSuffix(got, "an update has given it endpoints, which connect (1 endpoint)") {
 			t.Errorf("calls get %q, want that the endpoints connect", got)
 		}
 		// Long after, it loses its connections.
 		for _, state := range []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Connecting} {
-			builder.Get("a").Report(state, nil)
-			synctest.Wait()
+			p.report("a", state, nil)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "did not connect within 10 s (1 endpoint") {
+		if got := lbtest.Pick(p.cc.State()); !strings.Contains(got, "did not connect within 10 s (1 endpoint") {
 			t.Errorf("calls get %q, want that the endpoints do not connect", got)
 		}
-		builder.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
-		synctest.Wait()
-		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "refused (1 endpoint") {
+		p.report("a", connectivity.TransientFailure, errors.New("refused"))
+		if got := lbtest.Pick(p.cc.State()); !strings.Contains(got, "refused (1 endpoint") {
 			t.Errorf("calls get %q, want the error of the endpoint", got)
 		}
 	})

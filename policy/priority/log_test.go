@@ -9,9 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/resolver"
-
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
@@ -145,34 +142,6 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 		wantLog(t)
 		r.Update(u)
 		wantLog(t, want)
-	})
-}
-
-// A configuration of another type must be rejected. If there was no valid configuration before,
-// calls must fail.
-func TestUpdateWithoutAConfiguration(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder()
-		defer r.Close()
-		want := "priority: configuration of type <nil> given, want one that ParseConfig returned: bad resolver state"
-		for range 2 {
-			err := r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{}})
-			if !errors.Is(err, balancer.ErrBadResolverState) || err.Error() != want {
-				t.Errorf("error = %v, want %s", err, want)
-			}
-		}
-		if got := r.Take(); !slices.Equal(got, []string{"publish TRANSIENT_FAILURE: " + want, "publish TRANSIENT_FAILURE: " + want}) {
-			t.Errorf("policy did %q", got)
-		}
-		r.Update(update("p0"))
-		r.Report("p0", ready)
-		r.Take()
-		if err := r.policy.UpdateClientConnState(balancer.ClientConnState{}); err == nil {
-			t.Error("no error for an update without a configuration")
-		}
-		if got := r.Take(); len(got) > 0 {
-			t.Errorf("policy did %q after a valid update, want nothing", got)
-		}
 	})
 }
 

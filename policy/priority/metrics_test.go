@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -55,24 +56,14 @@ func TestPriorityInUseIsExported(t *testing.T) {
 // Refused calls are counted under the lowest priority that is READY.
 func TestShedCallsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics, stubs := &lbtest.Recorder{}, &lbtest.StubBuilder{PolicyName: "shed_stub"}
-		balancer.Register(stubs)
-		cc, builder := &lbtest.ClientConn{Recorder: metrics}, balancer.Get(Name)
-		policy := builder.Build(cc, balancer.BuildOptions{})
-		defer policy.Close()
-		config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(`{"overflow": true, "warmStandby": 2, "priorities": ["a", "b", "c"], "children": {
-			"a": {"config": [{"shed_stub": {"id": "a"}}]}, "b": {"config": [{"shed_stub": {"id": "b"}}]}, "c": {"config": [{"shed_stub": {"id": "c"}}]}}}`))
-		if err != nil {
+		metrics, p := &lbtest.Recorder{}, newStubbed(t, nil)
+		p.cc.Recorder = metrics
+		if err := p.update(resolver.State{}, `"overflow": true, "warmStandby": 2,`, "a", "b", "c"); err != nil {
 			t.Fatal(err)
 		}
-		if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config}); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"a", "b"} {
-			stubs.Get(name).Report(connectivity.Ready, nil)
-			synctest.Wait()
-		}
-		picker := cc.State().Picker.(*offerPicker)
+		p.report("a", connectivity.Ready, nil)
+		p.report("b", connectivity.Ready, nil)
+		picker := p.cc.State().Picker.(*offerPicker)
 		for i := range picker.offers {
 			cut(picker.offers[i])
 		}

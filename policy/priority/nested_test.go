@@ -4,62 +4,50 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // Only the outermost policy with overflow refuses calls. It marks the state of those below.
 func TestOnlyOutermostPolicyRefuses(t *testing.T) {
-	const config = `, "priorities": ["a"], "children": {"a": {"config": [{"nested_stub": {"id": "a"}}]}}}`
-	outer := resolver.State{}
+	const off, on = `"overflow": false,`, `"overflow": true,`
+	outer, below := resolver.State{}, stateattr.SetBelowOverflow(resolver.State{})
 	for name, test := range map[string]struct {
-		config                 string
+		overflow               string
 		state                  resolver.State
 		offers, refuses, marks bool
 	}{
-		"without overflow":                {`{"overflow": false` + config, outer, false, false, false},
-		"outermost":                       {`{"overflow": true` + config, outer, true, true, true},
-		"below one with overflow":         {`{"overflow": true` + config, stateattr.SetBelowOverflow(outer), true, false, true},
-		"without, below one that has one": {`{"overflow": false` + config, stateattr.SetBelowOverflow(outer), false, false, true},
+		"without overflow":                {off, outer, false, false, false},
+		"outermost":                       {on, outer, true, true, true},
+		"below one with overflow":         {on, below, true, false, true},
+		"without, below one that has one": {off, below, false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				stubs := &lbtest.StubBuilder{PolicyName: "nested_stub"}
-				balancer.Register(stubs)
-				cc, builder := &lbtest.ClientConn{}, balancer.Get(Name)
-				policy := builder.Build(cc, balancer.BuildOptions{})
-				defer policy.Close()
-				update := func(text string) {
-					parsed, err := builder.(balancer.ConfigParser).ParseConfig([]byte(text))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parsed, ResolverState: test.state}); err != nil {
+				p := newStubbed(t, nil)
+				update := func(overflow string) {
+					if err := p.update(test.state, overflow, "a"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				update(test.config)
-				child := stubs.Get("a")
-				child.Report(connectivity.Ready, nil)
-				synctest.Wait()
-				picker, offers := cc.State().Picker.(*offerPicker)
+				update(test.overflow)
+				p.report("a", connectivity.Ready, nil)
+				picker, offers := p.cc.State().Picker.(*offerPicker)
 				if offers != test.offers || offers && (picker.shed != nil) != test.refuses {
-					t.Errorf("the picker is %T %+v", cc.State().Picker, picker)
+					t.Errorf("the picker is %T %+v", p.cc.State().Picker, picker)
 				}
-				if marks := stateattr.IsBelowOverflow(child.LastUpdate().ResolverState); marks != test.marks {
+				if marks := stateattr.IsBelowOverflow(p.Get("a").LastUpdate().ResolverState); marks != test.marks {
 					t.Errorf("the child's state is marked: %v", marks)
 				}
-				update(`{"overflow": false` + config)
-				if _, unwraps := cc.State().Picker.(unwrapper); unwraps != test.offers {
-					t.Errorf("after overflow is turned off, the picker is %T", cc.State().Picker)
+				update(off)
+				if _, unwraps := p.cc.State().Picker.(unwrapper); unwraps != test.offers {
+					t.Errorf("after overflow is turned off, the picker is %T", p.cc.State().Picker)
 				}
-				update(test.config)
-				if _, offers := cc.State().Picker.(*offerPicker); offers != test.offers {
-					t.Errorf("after the first configuration is back, the picker is %T", cc.State().Picker)
+				update(test.overflow)
+				if _, offers := p.cc.State().Picker.(*offerPicker); offers != test.offers {
+					t.Errorf("after the first configuration is back, the picker is %T", p.cc.State().Picker)
 				}
 			})
 		})
@@ -72,22 +60,20 @@ func TestOnlyOutermostPolicyRefuses(t *testing.T) {
 func TestConfigInState(t *testing.T) {
 	const inner = `{"children": {"inner": {"config": [{"understudy_priority": {}}]}}, "priorities": ["inner"]}`
 	for text, want := range map[string]string{
-		`{}`:                         "a",
-		children("stub_update", "b"): "b",
-		inner:                        "",
+		`{}`:                "a",
+		configText("", "b"): "b",
+		inner:               "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cc := &lbtest.ClientConn{}
-			stubs, p, _ := stubs(cc, nil)
-			defer p.Close()
-			state := stateattr.SetConfig(resolver.State{}, parse(children("stub_update", "a")))
+			p := newStubbed(t, nil)
+			state := stateattr.SetConfig(resolver.State{}, parse(configText("", "a")))
 			for range 2 {
-				if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(text), ResolverState: state}); err != nil && want != "" {
+				if err := p.updateConfig(state, text); err != nil && want != "" {
 					t.Fatal(err)
 				}
 			}
 			for _, name := range []string{"a", "b"} {
-				child := stubs.Get(name)
+				child := p.Get(name)
 				if (child != nil) != (name == want) {
 					t.Errorf("%s: the policy has child %s: %v", text, name, child != nil)
 				}

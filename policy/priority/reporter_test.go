@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/resolver"
+
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -68,24 +70,22 @@ func TestApplicationReceivesPriorityInUse(t *testing.T) {
 // The error of a failed call lists the reasons of at most eight priorities. Each reason contains at
 // most 250 bytes of the child's error (docs/limits.md).
 func TestReasonsInErrorAreLimited(t *testing.T) {
-	cc := &lbtest.ClientConn{}
-	b, p, update := stubs(cc, nil)
-	defer p.Close()
+	p := newStubbed(t, nil)
 	names := strings.Fields("a b c d e f g h i")
-	if err := update(names...); err != nil {
+	if err := p.update(resolver.State{}, "", names...); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		shell.PolicyOf(p).(*policy).Do(func() {})
-		b.Get(name).CC.UpdateState(shell.Failed(errors.New(strings.Repeat(name, 251))))
+		p.wait()
+		p.Get(name).CC.UpdateState(shell.Failed(errors.New(strings.Repeat(name, 251))))
 	}
-	shell.PolicyOf(p).(*policy).Do(func() {})
+	p.wait()
 	var want []string
 	for i, name := range names[:8] {
 		want = append(want, fmt.Sprintf("p%d %s: %s… (251 bytes)", i, name, strings.Repeat(name, 250)))
 	}
 	want = append(want, "and 1 more")
-	if got := lbtest.Pick(cc.State()); got != "fail: no priority can take calls: "+strings.Join(want, "; ") {
+	if got := lbtest.Pick(p.cc.State()); got != "fail: no priority can take calls: "+strings.Join(want, "; ") {
 		t.Errorf("calls get %q, want %q", got, want)
 	}
 }

@@ -24,23 +24,14 @@ import (
 
 // overflowing is a channel with overflow, whose priorities a and b are READY.
 type overflowing struct {
+	*stubbed
 	t       *testing.T
-	cc      *lbtest.ClientConn
-	policy  balancer.Balancer
 	records testlog.Log
 }
 
 func newOverflowing(t *testing.T, metrics *lbtest.Recorder) *overflowing {
-	stubs := &lbtest.StubBuilder{PolicyName: "overflowing_stub"}
-	balancer.Register(stubs)
-	o, builder := &overflowing{t: t, cc: &lbtest.ClientConn{Recorder: metrics}}, balancer.Get(Name)
-	o.policy = builder.Build(o.cc, balancer.BuildOptions{})
-	t.Cleanup(o.policy.Close)
-	config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(`{"overflow": true, "warmStandby": 2, "priorities": ["a", "b"], "children": {
-		"a": {"config": [{"overflowing_stub": {"id": "a"}}]}, "b": {"config": [{"overflowing_stub": {"id": "b"}}]}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := &overflowing{t: t, stubbed: newStubbed(t, nil)}
+	o.cc.Recorder = metrics
 	handler := slog.NewTextHandler(&o.records, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == "target" {
 			return slog.Attr{}
@@ -48,11 +39,11 @@ func newOverflowing(t *testing.T, metrics *lbtest.Recorder) *overflowing {
 		return a
 	}})
 	state := stateattr.SetChannel(resolver.State{}, &stateattr.Channel{Logger: slog.New(handler)})
-	if err := o.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config}); err != nil {
+	if err := o.update(state, `"overflow": true, "warmStandby": 2,`, "a", "b"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
-		stubs.Get(name).Report(connectivity.Ready, nil)
+		o.report(name, connectivity.Ready, nil)
 		synctest.Wait()
 	}
 	takeLogged()

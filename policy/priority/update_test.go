@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
@@ -17,28 +20,48 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// stubs returns a policy with stub children, and a function that updates the policy. The names of
-// the children are in priority order.
-func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
-	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
-	balancer.Register(b)
-	p := newBuilder(Name).Build(cc, balancer.BuildOptions{})
-	return b, p, func(names ...string) error {
-		return p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(children("stub_update", names...))})
-	}
+// stubbed is a policy whose children are stubs.
+type stubbed struct {
+	*lbtest.StubBuilder
+	cc     *lbtest.ClientConn
+	policy balancer.Balancer
 }
 
-func children(policy string, names ...string) string {
-	configs, priorities := "", ""
-	for i, name := range names {
-		comma := ","
-		if i == 0 {
-			comma = ""
-		}
-		configs += fmt.Sprintf(`%s%q: {"config": [{%q: {"id": %q}}]}`, comma, name, policy, name)
-		priorities += fmt.Sprintf(`%s%q`, comma, name)
+func newStubbed(t *testing.T, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) *stubbed {
+	s := &stubbed{StubBuilder: &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}, cc: &lbtest.ClientConn{}}
+	balancer.Register(s.StubBuilder)
+	s.policy = newBuilder(Name).Build(s.cc, balancer.BuildOptions{})
+	t.Cleanup(s.policy.Close)
+	return s
+}
+
+// update updates the policy to the children, in the order of their priority. options are more fields
+// of the configuration, such as `"warmStandby": 1,`.
+func (s *stubbed) update(state resolver.State, options string, children ...string) error {
+	return s.updateConfig(state, configText(options, children...))
+}
+
+func (s *stubbed) updateConfig(state resolver.State, text string) error {
+	err := s.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: parse(text)})
+	s.wait()
+	return err
+}
+
+// wait waits until the policy has handled all reports.
+func (s *stubbed) wait() { shell.PolicyOf(s.policy).(*policy).Do(func() {}) }
+
+func (s *stubbed) report(child string, state connectivity.State, err error) {
+	s.Get(child).Report(state, err)
+	s.wait()
+}
+
+func configText(options string, children ...string) string {
+	var configs, priorities []string
+	for _, name := range children {
+		configs = append(configs, fmt.Sprintf(`%q: {"config": [{"stub_update": {"id": %q}}]}`, name, name))
+		priorities = append(priorities, strconv.Quote(name))
 	}
-	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
+	return fmt.Sprintf(`{%s "children": {%s}, "priorities": [%s]}`, options, strings.Join(configs, ", "), strings.Join(priorities, ", "))
 }
 
 // An update adds a child above the one in use, and the new child fails during this update. This
@@ -69,8 +92,7 @@ func TestNewChildThatFailsIsNotFailover(t *testing.T) {
 func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
-		cc := &lbtest.ClientConn{}
-		_, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+		p := newStubbed(t, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			if s.ID() != "b" {
 				return nil
 			}
@@ -82,8 +104,7 @@ func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 			s.Report(connectivity.Connecting, nil)
 			return nil
 		})
-		defer p.Close()
-		if err := update("a", "b"); err != nil {
+		if err := p.update(resolver.State{}, "", "a", "b"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -92,21 +113,21 @@ func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 			t.Fatal("b was not created")
 		}
 		updated := make(chan error)
-		go func() { updated <- update("a", "b") }()
+		go func() { updated <- p.update(resolver.State{}, "", "a", "b") }()
 		synctest.Wait()
 		close(refuse)
 		if err := <-updated; err != nil {
 			t.Errorf("error = %v, want nil: every child accepts the update", err)
 		}
 		synctest.Wait()
-		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
+		if state := p.cc.State().ConnectivityState; state != connectivity.Connecting {
 			t.Errorf("state is %v, want CONNECTING while b has time to connect", state)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		want := `fail: no priority can take calls: p0 a: did not connect within 10 s (failing for 10 s); p1 b: did not connect within 10 s, last error: refused its update: no endpoints`
-		if got := lbtest.Pick(cc.State()); got != want {
-			t.Errorf("calls get %q in %v, want %q", got, cc.State().ConnectivityState, want)
+		if got := lbtest.Pick(p.cc.State()); got != want {
+			t.Errorf("calls get %q in %v, want %q", got, p.cc.State().ConnectivityState, want)
 		}
 	})
 }
@@ -116,24 +137,22 @@ func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 // waiting calls.
 func TestCallErrorsHaveCurrentReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		b, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+		p := newStubbed(t, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.CC.UpdateState(shell.Failed(errors.New("old")))
 			return nil
 		})
-		defer p.Close()
-		if err := update("a", "b"); err != nil {
+		if err := p.update(resolver.State{}, "", "a", "b"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		before := len(cc.States())
-		b.Get("a").CC.UpdateState(shell.Failed(errors.New("new")))
+		before := len(p.cc.States())
+		p.Get("a").CC.UpdateState(shell.Failed(errors.New("new")))
 		synctest.Wait()
 		want := "fail: no priority can take calls: p0 a: new; p1 b: old"
-		if got := lbtest.Pick(cc.State()); got != want {
+		if got := lbtest.Pick(p.cc.State()); got != want {
 			t.Errorf("calls get %q, want %q", got, want)
 		}
-		if n := len(cc.States()); n != before {
+		if n := len(p.cc.States()); n != before {
 			t.Errorf("%d states were published for a child that is not in use, want none", n-before)
 		}
 	})
@@ -143,30 +162,28 @@ func TestCallErrorsHaveCurrentReasons(t *testing.T) {
 // error while one of its children can still connect.
 func TestConnectingInnerPolicyHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		b, p, _ := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+		p := newStubbed(t, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			if s.ID() == "empty" {
 				s.Report(connectivity.TransientFailure, errors.New("no endpoints"))
 				return balancer.ErrBadResolverState
 			}
 			return nil
 		})
-		defer p.Close()
 		outer := fmt.Sprintf(`{"children": {"inner": {"config": [{%q: %s}]}, "backup": {"config": [{"stub_update": {"id": "backup"}}]}},
-			"priorities": ["inner", "backup"]}`, Name, children("stub_update", "empty", "connecting"))
-		if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(outer)}); err != nil {
+			"priorities": ["inner", "backup"]}`, Name, configText("", "empty", "connecting"))
+		if err := p.updateConfig(resolver.State{}, outer); err != nil {
 			t.Errorf("error = %v, want none while a child connects", err)
 		}
 		synctest.Wait()
-		if b.Get("backup") != nil {
+		if p.Get("backup") != nil {
 			t.Error("the backup was created although the inner policy is connecting")
 		}
-		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
+		if state := p.cc.State().ConnectivityState; state != connectivity.Connecting {
 			t.Errorf("state is %v, want CONNECTING", state)
 		}
-		b.Get("connecting").Report(connectivity.TransientFailure, errors.New("refused"))
-		synctest.Wait()
-		if b.Get("backup") == nil {
+		p.report("connecting", connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait() // for the policy above
+		if p.Get("backup") == nil {
 			t.Error("the backup was not created although all of the inner policy has failed")
 		}
 	})
@@ -198,4 +215,22 @@ type pickCounter struct{ picks *int }
 func (c pickCounter) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	*c.picks++
 	return balancer.PickResult{}, errors.New("refused")
+}
+
+func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.Update(update("p0", "p1"))
+		r.Report("p0", failed)
+		r.Report("p1", ready)
+		r.Take()
+		for range 100 {
+			r.Report("p0", failed)
+			r.Report("p0", connecting)
+		}
+		if got := r.Take(); len(got) > 0 {
+			t.Errorf("policy did %q, want nothing", got)
+		}
+	})
 }

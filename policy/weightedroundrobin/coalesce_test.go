@@ -18,9 +18,7 @@ import (
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
-		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 0)); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", manyEndpoints(n, 0).ResolverState)
 		subConns := h.cc.SubConns()
 		for i, sc := range subConns {
 			sc.Report(connectivity.Ready, nil)
@@ -43,9 +41,7 @@ func TestManyReportsCauseFewPickers(t *testing.T) {
 func TestLoneReportIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
-		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 0)); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", manyEndpoints(n, 0).ResolverState)
 		subConns := h.cc.SubConns()
 		for _, sc := range subConns {
 			sc.Report(connectivity.Ready, nil)
@@ -68,9 +64,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 func TestUpdateIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
-		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 0)); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", manyEndpoints(n, 0).ResolverState)
 		for _, sc := range h.cc.SubConns() {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
@@ -96,16 +90,12 @@ func TestWeightChangeDoesNotUpdateChildren(t *testing.T) {
 		state := resolver.State{Endpoints: endpoints("a:5 b:1")}
 		state.Attributes = state.Attributes.WithValue("k", "v")
 		for range 2 {
-			if err := h.updateWith("", state); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", state)
 			wantUpdates(t, leaf, "a 2, b 2")
 		}
 		state.Endpoints = append(endpoints("a:1"), weight.Set(
 			resolver.Endpoint{Addresses: []resolver.Address{{Addr: "b", BalancerAttributes: state.Attributes}}}, weight.EndpointInfo{}))
-		if err := h.updateWith("", state); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", state)
 		wantUpdates(t, leaf, "a 2, b 3")
 	})
 }

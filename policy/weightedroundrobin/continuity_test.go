@@ -53,9 +53,7 @@ func (f *fleet) sendUpdate() {
 		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: m.name}}}
 		state.Endpoints = append(state.Endpoints, weight.Set(e, weight.EndpointInfo{Weight: m.weight}))
 	}
-	if err := f.updateWith(f.config, state); err != nil {
-		f.t.Fatal(err)
-	}
+	f.mustUpdate(f.config, state)
 	built := f.leaf.Built()
 	for _, stub := range built[f.knownStubs:] {
 		f.stubs[stub.Addresses()[0]] = stub

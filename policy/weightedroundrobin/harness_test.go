@@ -63,8 +63,13 @@ func endpoints(list string) []resolver.Endpoint {
 // update sends the policy endpoints such as "a:1 b:2" and a configuration, or none if config is "".
 func (h *harness) update(config, list string) {
 	h.t.Helper()
-	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
-		h.t.Fatalf("update to %q failed: %v", list, err)
+	h.mustUpdate(config, resolver.State{Endpoints: endpoints(list)})
+}
+
+func (h *harness) mustUpdate(config string, state resolver.State) {
+	h.t.Helper()
+	if err := h.updateWith(config, state); err != nil {
+		h.t.Fatal(err)
 	}
 }
 

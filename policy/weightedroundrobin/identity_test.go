@@ -29,9 +29,7 @@ func TestReorderedAddressesKeepConnection(t *testing.T) {
 		reordered := addresses("b", "y", "a", "x")
 		reordered.Addresses[0].Attributes = attributes.New("k", "v")
 		for _, e := range []resolver.Endpoint{addresses("a", "x", "b", "y"), reordered} {
-			if err := h.updateWith("", resolver.State{Endpoints: []resolver.Endpoint{e}}); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", resolver.State{Endpoints: []resolver.Endpoint{e}})
 			if len(h.cc.SubConns()) == 1 {
 				h.ready("a")
 			}
@@ -51,9 +49,7 @@ func TestEndpointsBehindProxy(t *testing.T) {
 			hierarchy.Set(endpoint("a:1")), hierarchy.Set(endpoint("b:2")),
 		}})
 		state.Endpoints = []resolver.Endpoint{endpoint("proxy"), endpoint("proxy")}
-		if err := h.updateWith("", state); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", state)
 		subConns := h.cc.SubConns()
 		if len(subConns) != 2 {
 			t.Fatalf("%d subchannels, want one for each endpoint", len(subConns))
@@ -110,9 +106,7 @@ func TestWarningsAreLoggedOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		es := append(endpoints("a:4294967295 b a c b"), resolver.Endpoint{}, resolver.Endpoint{})
 		for range 2 {
-			if err := h.updateWith("", resolver.State{Endpoints: es}); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", resolver.State{Endpoints: es})
 		}
 	})
 	var got []string

@@ -85,38 +85,6 @@ func TestIdleChildConnects(t *testing.T) {
 	})
 }
 
-func TestClosedChildReceivesNoCalls(t *testing.T) {
-	leaf, builder := stubLeaf("wrr_closed")
-	runWith(t, builder, func(h *harness) {
-		h.update("", "a b")
-		a := stubOf(leaf, "a")
-		reportStub(a, connectivity.Ready)
-		synctest.Wait()
-		// The report is queued when the update removes the child.
-		reportStub(a, connectivity.Idle)
-		h.update("", "b")
-		before := a.ExitIdles()
-		reportStub(a, connectivity.Idle)
-		synctest.Wait()
-		h.policy.ExitIdle()
-		h.policy.ResolverError(fmt.Errorf("an error"))
-		reportStub(a, connectivity.Ready)
-		synctest.Wait()
-		if a.Closes() != 1 || a.ExitIdles() != before || len(a.ResolverErrors()) != 0 || a.Updates() != 1 {
-			t.Errorf("closed %d times, then received %d ExitIdle calls, %d errors and %d updates",
-				a.Closes(), a.ExitIdles()-before, len(a.ResolverErrors()), a.Updates()-1)
-		}
-		if _, err := a.CC.NewSubConn(endpoint("a").Addresses, balancer.NewSubConnOptions{}); err == nil {
-			t.Error("a closed child created a subchannel")
-		}
-		a.ResolveNow()
-		if n := h.cc.ResolveNows(); n != 0 {
-			t.Errorf("a closed child requested %d re-resolutions", n)
-		}
-		h.wantState(connectivity.Connecting, "queue")
-	})
-}
-
 func TestRemovedChildServesUntilNextPicker(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_removed")
 	runWith(t, builder, func(h *harness) {
@@ -130,7 +98,13 @@ func TestRemovedChildServesUntilNextPicker(t *testing.T) {
 				t.Error("closed before the picker without it was published")
 			}
 		})
-		h.update("", "b")
+		leaf.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error {
+			reportStub(a, connectivity.TransientFailure) // is ignored
+			return nil
+		}
+		changed := resolver.State{Endpoints: endpoints("b")}
+		changed.Attributes = changed.Attributes.WithValue("k", "v")
+		h.mustUpdate("", changed)
 		if !a.IsClosed() {
 			t.Error("not closed")
 		}
@@ -188,9 +162,7 @@ func TestUnchangedEndpointIsNotUpdated(t *testing.T) {
 		for i, want := range []string{"a 1, b 1", "a 1, b 1"} {
 			state := stateattr.SetChannel(resolver.State{Endpoints: endpoints("a b")}, &stateattr.Channel{Target: "file:///x"})
 			state = stateattr.SetLabels(state, stateattr.Labels{Priority: fmt.Sprintf("p%d", i)})
-			if err := h.updateWith("", state); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", state)
 			wantUpdates(t, leaf, want)
 		}
 	})

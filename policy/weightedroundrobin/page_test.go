@@ -129,24 +129,26 @@ func TestChildGetsItsCurrentEndpoint(t *testing.T) {
 				list = append(list, e)
 			}
 			attributes := attributes.New("state", state)
-			if err := h.updateWith("", resolver.State{Endpoints: list, Attributes: attributes}); err != nil {
-				t.Fatal(err)
-			}
+			h.mustUpdate("", resolver.State{Endpoints: list, Attributes: attributes})
 		}
 		for _, step := range []struct {
 			state   string
 			weights []uint32
+			sum     uint32
 			updates int // of the child
 			weight  uint32
 		}{
-			{"x", []uint32{1}, 1, 1},
-			{"x", []uint32{7}, 1, 1},
-			{"y", []uint32{7}, 2, 7},
-			{"y", []uint32{7, 3}, 2, 7},
-			{"y", []uint32{7, 3}, 2, 7},
-			{"z", []uint32{7, 3}, 3, 7},
+			{"x", []uint32{1}, 1, 1, 1},
+			{"x", []uint32{7}, 7, 1, 1},
+			{"y", []uint32{7}, 7, 2, 7},
+			{"y", []uint32{7, 3}, 10, 2, 7},
+			{"y", []uint32{7, 3}, 10, 2, 7},
+			{"z", []uint32{7, 3}, 10, 3, 7},
 		} {
 			update(step.state, step.weights...)
+			if got := h.inner().core.Order()[0].Weight(); got != step.sum {
+				t.Errorf("%v: the weight is %d, want %d", step, got, step.sum)
+			}
 			child := leaf.Built()[0]
 			e := child.LastUpdate().ResolverState.Endpoints[0]
 			if got := weight.FromEndpoint(e).Weight; got != step.weight || child.Updates() != step.updates || e.Attributes.Value("place") != 0 {

@@ -14,6 +14,8 @@ import (
 func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 	known := endpoints("a:1 b c:3")
 	known = append(known, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "d"}, {Addr: "e"}}}, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "f"}}})
+	known[1].Attributes = known[0].Attributes
+	known[2].Attributes = known[2].Attributes.WithValue("k", []int{1}) // cannot be compared
 	p := &policy{core: core.New[endpointChild]()}
 	p.core.Begin(core.Config{}, len(known))
 	for _, e := range known {
@@ -25,6 +27,8 @@ func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 	known[4].Addresses[0].Addr = "changed in place"
 	heavier := known[0]
 	heavier.Attributes = endpoint("a:7").Attributes
+	incomparable := known[2]
+	incomparable.Attributes = endpoint("c:3").Attributes.WithValue("k", []int{1})
 	other := known[1]
 	other.Attributes = other.Attributes.WithValue("zone", "a")
 	for name, test := range map[string]struct {
@@ -36,6 +40,7 @@ func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 		"the third":              {known[2], previous[2]},
 		"another weight":         {heavier, previous[0]},
 		"another attribute":      {other, nil},
+		"incomparable":           {incomparable, nil},
 		"another list":           {endpoint("a:1"), nil},
 		"two addresses":          {known[3], nil},
 		"no address":             {resolver.Endpoint{}, nil},
@@ -45,5 +50,10 @@ func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 		if got := s.find(test.endpoint); got != test.want {
 			t.Errorf("%s: found %v, want %v", name, got, test.want)
 		}
+	}
+	s, next := search{previous: previous}, known[1]
+	next.Attributes = heavier.Attributes
+	if s.find(heavier) != previous[0] || s.find(next) != previous[1] {
+		t.Error("endpoints that share their attributes are not both found")
 	}
 }

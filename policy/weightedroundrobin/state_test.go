@@ -74,9 +74,7 @@ func TestNoEndpoints(t *testing.T) {
 func TestEndpointWithoutAddressesIsIgnored(t *testing.T) {
 	run(t, func(h *harness) {
 		es := append(endpoints("a"), resolver.Endpoint{})
-		if err := h.updateWith("", resolver.State{Endpoints: es}); err != nil {
-			t.Fatal(err)
-		}
+		h.mustUpdate("", resolver.State{Endpoints: es})
 		h.report(connectivity.TransientFailure, "a")
 		h.wantState(connectivity.TransientFailure, "fail: a is down")
 		if err := h.updateWith("", resolver.State{Endpoints: es[1:]}); err != balancer.ErrBadResolverState {

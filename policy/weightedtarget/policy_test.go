@@ -1,7 +1,6 @@
 package weightedtarget
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
@@ -52,30 +50,6 @@ func TestEndpointsReachChildInPath(t *testing.T) {
 		}
 		if got := a.LastUpdate().ResolverState.Addresses; len(got) != 2 || got[0].Addr != "1" || got[1].Addr != "3" {
 			t.Errorf("a was given the addresses %v, want those of its endpoints", got)
-		}
-	})
-}
-
-func TestOnePublicationForEachUpdate(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			switch s.ID() {
-			case "bad":
-				return errors.New("bad config")
-			case "quick":
-				s.Report(connectivity.Ready, nil)
-			}
-			return nil
-		}
-		err := h.update("bad=1 quick=1 slow=1", "")
-		if err != nil {
-			t.Errorf("error = %v, want none: a child is READY", err)
-		}
-		if n := len(h.cc.States()); n != 1 {
-			t.Errorf("published %d states, want 1", n)
-		}
-		if got := h.describe(); got != "READY quick*1\n" {
-			t.Errorf("state = %s", got)
 		}
 	})
 }

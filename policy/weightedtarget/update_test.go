@@ -65,15 +65,4 @@ func TestUpdateClearsResolverError(t *testing.T) {
 	})
 }
 
-func TestRemovedChildIsClosedDuringUpdate(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update("a=1 b=1", "")
-		a := h.builder.Get("a")
-		h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: h.configure(map[string]string{"b": "1"}, "")})
-		if !a.IsClosed() {
-			t.Error("the removed child is still open after the update")
-		}
-	})
-}
-
 const keep = `, "removedChildRetention": "60s"`

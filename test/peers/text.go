@@ -12,7 +12,7 @@ wait for ready.
 Each row is a fault, and each column is a client. A cell has the median and the worst of the runs, as in "12 / 15", or a
 single number if they're equal. The last column names the clients that did better than Understudy with ` + "`Recommended()`" + `.
 That means their median is at least 10 % smaller, and the difference is large enough for a user to notice. If it says
-"none", nobody did better. The pictures show medians, and darker is worse.
+"none", no client did better. The pictures show medians, and darker is worse.
 `
 
 const reasons = `
@@ -46,8 +46,8 @@ We left out partial packet loss, streams, and clients that make few calls. We'd 
 local proxy, but its binary isn't available where this project gets its dependencies.
 `
 
-const methodText = "`make league`" + ` compares the clients on Linux in about 20 minutes and writes this page. Each fault was met %s, out of nine
-in a full run. All eight clients ran side by side in one process, each with its own backends. They made calls for 3 s
+const methodText = "`make league`" + ` compares the clients on Linux in about 20 minutes and writes this page. We ran each fault %s (nine times
+in a full run). All eight clients ran side by side in one process, each with its own backends. They made calls for 3 s
 before the fault, and we counted their calls for 30 s after it. Next to them, we ran a ` + "`round_robin`" + ` client without a
 fault. If it lost a call, or if one of its calls took longer than %v (` + "`-calm`" + `), the machine was too busy, so we threw
 away the results of all eight clients and repeated the fault (%d times). In the results that we kept, its longest call

@@ -12,9 +12,9 @@ import (
 
 const awaitingName = "understudy_awaiting"
 
-// AwaitingConfig is the loadBalancingConfig we use until the first answer. Calls wait, just as they
-// would on a channel without a policy, but if a call's deadline expires, its error says what it was
-// waiting for instead of only "context deadline exceeded".
+// AwaitingConfig is the loadBalancingConfig we use until the first answer. Calls block, just as
+// they would on a channel without a policy. But if a call's deadline expires, its error doesn't
+// stop at "context deadline exceeded": it also says what the call was waiting for.
 const AwaitingConfig = `[{"` + awaitingName + `":{}}]`
 
 func init() { balancer.Register(awaitingBuilder{}) }

@@ -116,17 +116,3 @@ func TestWaitingCallsEndWithChannel(t *testing.T) {
 		wantError(t, "closed", <-over, codes.Canceled, "closing")
 	})
 }
-
-// If a source answers with a list of discovery mechanisms, the errors of calls must contain what
-// these mechanisms are waiting for.
-func TestErrorContainsReasonOfListedMechanism(t *testing.T) {
-	withWaitingChannel(t, func(s *scripttest.Source, cc *grpc.ClientConn) {
-		s.Receiver.Trying("dialling the registry")
-		time.Sleep(time.Second)
-		listed := &scripttest.Source{}
-		s.Receiver.Mechanisms([]discovery.Mechanism{{Name: "shop", Source: listed}})
-		listed.Receiver.Trying("waiting for its endpoints")
-		const text = "while waiting for endpoints: story: shop: no answer yet: waiting for its endpoints"
-		wantError(t, "at its deadline", <-call(context.Background(), cc, time.Second, false), codes.DeadlineExceeded, text)
-	})
-}

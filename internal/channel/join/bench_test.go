@@ -11,7 +11,7 @@ import (
 // answer has not changed, so the endpoints need not be compared.
 func BenchmarkIdenticalAnswer(b *testing.B) {
 	s := &fakeSource{}
-	c, err := Start(&channel{}, configOf(b.Name(), "", s))
+	c, err := Start(&recording{}, configOf(b.Name(), "", s))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package join_test
+package join
 
 import (
 	"crypto/tls"
@@ -6,65 +6,19 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
+	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
-
-// channel is the resolver.ClientConn of a fake channel.
-type channel struct {
-	resolver.ClientConn
-
-	mu      sync.Mutex
-	json    string // the configuration of the policies
-	updates [][]resolver.Endpoint
-}
-
-func (c *channel) UpdateState(state resolver.State) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.updates = append(c.updates, state.Endpoints)
-	c.json = lbtest.StateJSON(state, `[{"understudy_priority":{}}]`)
-	return nil
-}
-
-func (c *channel) ReportError(error) {}
-
-func (c *channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
-	return &serviceconfig.ParseResult{}
-}
-
-// last describes the last update: address and server name of each endpoint.
-func (c *channel) last() string {
-	settle.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.updates) == 0 {
-		return "nothing"
-	}
-	var all []string
-	for _, e := range c.updates[len(c.updates)-1] {
-		all = append(all, e.Addresses[0].Addr+" "+e.Addresses[0].ServerName)
-	}
-	return strings.Join(all, ", ")
-}
-
-func (c *channel) config() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.json
-}
 
 // built is what the parser of the scheme "built" returns next, and the last target that it got.
 var built struct {
@@ -79,55 +33,35 @@ func init() {
 	})
 }
 
-// stubSource is a source that sends its answer when it starts. If fails is set, it sends a failure
-// instead. Start returns err.
-type stubSource struct {
-	answer discovery.Answer
-	fails  bool
-	err    error
-}
-
-func (*stubSource) Check(bool) error { return nil }
-
-func (s *stubSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	switch {
-	case s.fails:
-		r.Fail(errors.New("down"))
-	case len(s.answer.Priorities) > 0:
-		_ = r.Update(s.answer)
-	}
-	return discovery.Started{}, s.err
-}
-
-func build(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, mechanisms ...discovery.Mechanism) (*channel, resolver.Resolver, error) {
+func build(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, mechanisms ...discovery.Mechanism) (*recording, resolver.Resolver, error) {
 	t.Helper()
 	built.mechanisms = mechanisms
 	u, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &channel{}
+	c := &recording{}
 	r, err := options.BuilderFor("built", given).Build(resolver.Target{URL: *u}, c, opts)
 	return c, r, err
 }
 
-func mustBuild(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, mechanisms ...discovery.Mechanism) *channel {
+func mustBuild(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, mechanisms ...discovery.Mechanism) *recording {
 	t.Helper()
 	c, r, err := build(t, target, given, opts, mechanisms...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle.Wait()
+	synctest.Wait()
 	r.Close()
-	settle.Wait()
+	synctest.Wait()
 	return c
 }
 
 // uniquePrefix makes a channel share no stored answer with others.
 var uniquePrefix = options.Program{Sources: []any{struct{}{}}}
 
-func hostname(address, name string) discovery.Answer {
-	a := flat.Answer(flat.Endpoint{Address: address})
+func hostname(name string) discovery.Answer {
+	a := answerOf(1)
 	a.Priorities[0].Localities[0].Endpoints[0].Hostname = name
 	return a
 }
@@ -150,7 +84,7 @@ func TestServerNamesOfEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test.mechanism.Source = &stubSource{answer: hostname("10.0.0.1:1", "host")}
+				test.mechanism.Source = &fakeSource{answer: hostname("host")}
 				if got := mustBuild(t, "built:///names", uniquePrefix, test.opts, test.mechanism).last(); got != test.want {
 					t.Errorf("the channel got %q, want %q", got, test.want)
 				}
@@ -174,7 +108,7 @@ func TestChoiceOfPreference(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			given := uniquePrefix
 			given.Prefer, given.Zone = test.option, "a"
-			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &stubSource{answer: answer}})
+			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &fakeSource{answer: answer}})
 			groups := 1
 			if test.option == "zone" || test.option == "" && test.mechanism != "" {
 				groups = 2
@@ -189,7 +123,7 @@ func TestChoiceOfPreference(t *testing.T) {
 // A mechanism's outlier detection has an effect only in a list that a source sends.
 func TestOutlierDetectionOfWholeTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}
+		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &fakeSource{answer: answerOf(1)}}
 		c := mustBuild(t, "built:///outliers", uniquePrefix, resolver.BuildOptions{}, mechanism)
 		if c.last() == "nothing" || strings.Contains(c.config(), "77s") {
 			t.Errorf("the configuration is %s", c.config())
@@ -199,7 +133,7 @@ func TestOutlierDetectionOfWholeTarget(t *testing.T) {
 
 func TestTargetsThatCannotBeBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := discovery.Mechanism{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}
+		good := discovery.Mechanism{Source: &fakeSource{answer: answerOf(1)}}
 		for want, test := range map[string]struct {
 			target    string
 			opts      resolver.BuildOptions
@@ -207,7 +141,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 		}{
 			"built: the load-balancing policy comes with the endpoints": {"built:///a", resolver.BuildOptions{DisableServiceConfig: true}, good},
 			`has the unknown parameter "nosuch"`:                        {"built:///a?nosuch=1", resolver.BuildOptions{}, good},
-			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{err: errors.New("no good")}}},
+			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{err: errors.New("no good")}}},
 		} {
 			c, r, err := build(t, test.target, uniquePrefix, test.opts, test.mechanism)
 			if err == nil || !strings.Contains(err.Error(), want) || r != nil || c.last() != "nothing" {
@@ -220,10 +154,42 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 	})
 }
 
+// If gRPC gets an error that wraps a status, it fails even wait-for-ready calls with this error. No
+// source may give gRPC such an error. TestLeavesFailWithPlainErrors of internal/channel and others
+// there say the same of policies.
+func TestErrorsForGRPCHaveNoStatus(t *testing.T) {
+	final := fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
+	for name, test := range map[string]struct {
+		startErr, failure, refusal error
+		serviceConfig              string
+	}{
+		"the source cannot be started":                  {startErr: final},
+		"the source fails":                              {failure: final},
+		"the channel refuses the service config":        {refusal: final},
+		"the channel refuses the user's service config": {refusal: final, serviceConfig: `{"methodConfig":[]}`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			given := uniquePrefix
+			given.ServiceConfig = test.serviceConfig
+			built.mechanisms = []discovery.Mechanism{{Source: &fakeSource{err: test.startErr, failure: test.failure}}}
+			cc := &recording{refusal: test.refusal}
+			r, err := options.BuilderFor("built", given).Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/plain"}}, cc, resolver.BuildOptions{})
+			if err == nil {
+				synctest.Wait()
+				r.Close()
+				err = errors.Join(cc.errs...)
+			}
+			if _, isStatus := status.FromError(err); isStatus || !strings.Contains(err.Error(), "go away") {
+				t.Errorf("%s: gRPC gets %v, want a plain error", name, err)
+			}
+		})
+	}
+}
+
 // A source may keep the ClientConn. It leads to the channel until the channel is closed.
 func TestClientConnOfTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{}})
+		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +212,7 @@ func channelOf(t discovery.Target) resolver.ClientConn {
 func TestUpdatesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &lbtest.Recorder{}
-		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}})
+		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &fakeSource{answer: answerOf(1)}})
 		if got := fmt.Sprint(recorder.Counts()); got != "map[understudy.source.updates built:///counted built accepted:1]" {
 			t.Errorf("counted %s, want one accepted update", got)
 		}
@@ -269,8 +235,8 @@ func TestSharedAnswers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			first := strings.Replace(test.target, "else", "shared3", 1)
-			mustBuild(t, first, test.first, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}})
-			got := mustBuild(t, test.target, test.second, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{fails: true}}).last()
+			mustBuild(t, first, test.first, resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{answer: answerOf(1)}})
+			got := mustBuild(t, test.target, test.second, resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{failure: errors.New("down")}}).last()
 			if (got != "nothing") != test.shared {
 				t.Errorf("%s: the second channel got %s, shared = %v", name, got, test.shared)
 			}
@@ -280,37 +246,37 @@ func TestSharedAnswers(t *testing.T) {
 
 func TestNoteIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		join.Logged.Take()
+		logged.Take()
 		given := uniquePrefix
 		given.Prefer = "zone"
-		built.mechanisms = []discovery.Mechanism{{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}}
+		built.mechanisms = []discovery.Mechanism{{Source: &fakeSource{answer: answerOf(1)}}}
 		b := options.BuilderFor("built", given)
 		for range 2 {
-			r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/note"}}, &channel{}, resolver.BuildOptions{})
+			r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/note"}}, &recording{}, resolver.BuildOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Close()
 		}
-		if got := join.Logged.Take(); strings.Count(got, "built: prefer=zone has no effect: the location of this client is unknown") != 1 {
+		if got := logged.Take(); strings.Count(got, "built: prefer=zone has no effect: the location of this client is unknown") != 1 {
 			t.Errorf("logged %q, want one line about the location", got)
 		}
 	})
 }
 
 func TestAuthorityAndSettings(t *testing.T) {
-	built.mechanisms = []discovery.Mechanism{{Source: &stubSource{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &stubSource{}}}
+	built.mechanisms = []discovery.Mechanism{{Source: &fakeSource{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &fakeSource{}}}
 	built.mechanisms[0].Name = "first"
-	if got, _, err := join.Settings("built:///x"); got != "auth" || err != nil {
+	if got, _, err := Settings("built:///x"); got != "auth" || err != nil {
 		t.Errorf("Authority = %q, %v; want auth", got, err)
 	}
-	if _, _, err := join.Settings("built:///x?nosuch=1"); err == nil {
+	if _, _, err := Settings("built:///x?nosuch=1"); err == nil {
 		t.Error("Authority of a target with an unknown parameter has no error")
 	}
 	for target, want := range map[string]string{
 		"built:///x": "", "built:///x?zone=a": "hints", "built:///x?node=n": "hints", "built:///x?zone=a&prefer=zone": "zone", "built:///x?prefer=zone": "zone",
 	} {
-		if _, got, err := join.Settings(target); got.Prefer != want || err != nil {
+		if _, got, err := Settings(target); got.Prefer != want || err != nil {
 			t.Errorf("Settings(%s) prefers %q, %v; want %q", target, got.Prefer, err, want)
 		}
 	}
@@ -327,7 +293,7 @@ func TestWithOptions(t *testing.T) {
 		{"a:1", "x", `--option "x": want NAME=VALUE, such as failoverTimeout=5s`},
 		{"a:1", "=1", `--option "=1": want NAME=VALUE, such as failoverTimeout=5s`},
 	} {
-		got, err := join.WithOptions(test.target, strings.Fields(test.options))
+		got, err := WithOptions(test.target, strings.Fields(test.options))
 		if err != nil {
 			got = err.Error()
 		}

@@ -124,8 +124,8 @@ type storeKey struct {
 	mechanism string
 }
 
-// If the credentials already carry a server name, we must not set one on addresses: gRPC would use
-// that one for the handshake instead.
+// If the credentials already carry a server name, we must not set one on addresses, or else gRPC
+// would use the address's name for the handshake.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

@@ -29,9 +29,9 @@ type Resolver struct {
 	childOf map[string]core.ID
 	logged  lastTexts
 
-	// The service config is the user's plus a fixed loadBalancingConfig, so we only parse it once
-	// for each of the two. The actual configuration of the policies travels in the state, as a
-	// value.
+	// awaiting and serving are the user's service config with a loadBalancingConfig for the time
+	// before and after the first answer. We parse each of them just once, since the policies get
+	// their actual configuration as a value in the resolver state.
 	policies          *topology.Policies
 	awaiting, serving *serviceconfig.ParseResult
 }

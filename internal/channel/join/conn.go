@@ -11,7 +11,7 @@ import (
 // discovery.FromResolver. A source that's kept for the next channel may hold on to it long after
 // the channel is closed, so close drops the reference to the channel.
 type conn struct {
-	resolver.ClientConn // always nil, FromResolver doesn't call anything else
+	resolver.ClientConn // always nil; FromResolver only calls the methods below
 	cc                  atomic.Pointer[resolver.ClientConn]
 }
 

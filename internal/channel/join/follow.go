@@ -19,13 +19,13 @@ type MechanismState struct {
 
 // State is what a channel with the same target would currently know.
 type State struct {
-	// Mechanisms are in priority order and include only those that have answered or failed. Until
-	// the first answer the slice is empty, and Why holds the failures or what we're waiting for.
-	// From then on, Why only holds current problems of sources whose last answer was a list of
-	// mechanisms.
+	// Mechanisms has the mechanisms that have answered or failed, in priority order. It's empty
+	// until the first answer.
 	Mechanisms []MechanismState
-	Why        string
-	Waiting    []string // names of mechanisms that have neither answered nor failed
+	// Why has the failures so far, or what we're waiting for. Once there's been an answer, it only
+	// has current problems of sources whose last answer was a list of mechanisms.
+	Why     string
+	Waiting []string // names of mechanisms that have neither answered nor failed
 }
 
 type follower struct {
@@ -36,10 +36,10 @@ type follower struct {
 	hasSent bool // a channel would have had an update by now
 }
 
-// Follow runs the sources of a target without a channel, and calls onState with each new state that
-// a channel would have. It makes one such call at a time until stop is called, and onState may call
-// stop itself. The target either has the scheme of a registered source or is a list without the
-// prefix failover:///. Policy parameters have no effect.
+// Follow runs the sources of a target without a channel. Whenever such a channel would have a new
+// state, it calls onState, one call at a time, until stop is called. onState may call stop itself.
+// The target either has the scheme of a registered source or is a list without the prefix
+// failover:///. Policy parameters have no effect.
 func Follow(target string, program options.Program, onState func(State)) (stop func(), err error) {
 	b, parsed, err := parseTarget(target, program)
 	if err != nil {

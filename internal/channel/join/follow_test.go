@@ -119,18 +119,6 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// A new channel waits 10 s for a silent source, also if the failover timeout is shorter.
-func TestFollowWaitsForSilentSource(t *testing.T) {
-	for query, want := range map[string]string{"": "10s", "?failoverTimeout=2s": "10s", "?failoverTimeout=12s": "12s"} {
-		synctest.Test(t, func(t *testing.T) {
-			take, _ := follow(t, "failover:///manual:///east,manual:///west"+query)
-			_ = manualSources["west"].Update(answerOf("10.0.0.2:1"))
-			time.Sleep(time.Minute)
-			expect(t, take, want+": manual:///west=10.0.0.2:1")
-		})
-	}
-}
-
 // A source that has sent a list can still fail, or lose its server.
 func TestFollowReportsProblemsOfList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

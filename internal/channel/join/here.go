@@ -28,7 +28,8 @@ func (h *clientLocation) Location() location.Location {
 }
 
 // The location is made up of the settings, the environment and whatever the entries' sources
-// know. We call note for every setting that has no effect. It must only log each text once.
+// know. note is called for every setting that has no effect. It may get the same text again, but
+// should only log it once.
 func newClientLocation(settings options.Settings, entries []Entry, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: settings.Prefer, note: note}
 	if settings.Prefer == "none" || settings.Prefer == "" && !slices.ContainsFunc(entries, func(e Entry) bool { return e.Prefer != "" }) {

@@ -3,8 +3,6 @@ package join
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,35 +14,46 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
-	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var (
-	Logged = testlog.Capture()
-	logged = Logged
-)
+var logged = testlog.Capture()
 
 // recording is a fake channel that keeps all states and the last service config.
 type recording struct {
 	resolver.ClientConn
-	json   string
-	parsed *serviceconfig.ParseResult
-	states []resolver.State
-	errs   []string
+	json     string
+	parsed   *serviceconfig.ParseResult
+	states   []resolver.State
+	errs     []error
+	onUpdate func() // may be nil
+	refusal  error  // of service configs
 }
 
 func (c *recording) UpdateState(state resolver.State) error {
 	c.states = append(c.states, state)
+	if c.onUpdate != nil {
+		c.onUpdate()
+	}
 	return nil
 }
 
-func (c *recording) ReportError(err error) { c.errs = append(c.errs, err.Error()) }
+func (c *recording) ReportError(err error) { c.errs = append(c.errs, err) }
 
 func (c *recording) ParseServiceConfig(json string) *serviceconfig.ParseResult {
-	c.json, c.parsed = json, &serviceconfig.ParseResult{}
+	c.json, c.parsed = json, &serviceconfig.ParseResult{Err: c.refusal}
 	return c.parsed
+}
+
+// updates has the number of endpoints in each state.
+func (c *recording) updates() string {
+	synctest.Wait()
+	var sizes []int
+	for _, state := range c.states {
+		sizes = append(sizes, len(state.Endpoints))
+	}
+	return fmt.Sprint(sizes)
 }
 
 // last returns the addresses and server names of the last state.
@@ -81,11 +90,16 @@ func several(mechanisms ...discovery.Mechanism) *Config {
 func start(t *testing.T, config *Config) (*recording, *Resolver) {
 	t.Helper()
 	cc := &recording{}
+	return cc, startOn(t, cc, config)
+}
+
+func startOn(t *testing.T, cc *recording, config *Config) *Resolver {
+	t.Helper()
 	c, err := Start(cc, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cc, c
+	return c
 }
 
 func TestNamesOfPriorities(t *testing.T) {
@@ -156,31 +170,6 @@ func TestMechanismThatCannotBeStarted(t *testing.T) {
 		}
 		if got := cc.info(); got.Failures["bad"] != "x: bad: no" || got.Names["bad"] != "bad" || got.Names["good/child0"] != "good: priority 0" {
 			t.Errorf("the channel received the names %v and the failures %v", got.Names, got.Failures)
-		}
-	})
-}
-
-// The settings of the channel decide which endpoints are preferred.
-func TestPreferenceOfChannel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		coreAnswer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
-		for settings, want := range map[topology.Settings]string{
-			{}:                                       "[child0]",
-			{Prefer: "zone", Zone: "a"}:              "[child0 child1]",
-			{Prefer: "zone", Zone: "a", Region: "r"}: "[child0 child1]",
-		} {
-			s := &fakeSource{}
-			config := configOf(nil, "", s)
-			config.Settings = settings
-			cc, c := start(t, config)
-			for range 2 {
-				_ = s.Update(coreAnswer)
-				cc.last()
-			}
-			if got := fmt.Sprint(slices.Sorted(maps.Keys(cc.info().Names))); got != want {
-				t.Errorf("%+v: %s, want %s", settings, got, want)
-			}
-			c.Close()
 		}
 	})
 }
@@ -256,13 +245,11 @@ type listening struct {
 }
 
 func (s *listening) Start(r *discovery.Receiver) (discovery.Started, error) {
-	s.Receiver = r
 	s.starts++
-	return discovery.Started{
-		ResolveNow:      func() { s.called++ },
-		EndpointsFailed: func() { s.failed++ },
-		Confirmed:       func() time.Time { return s.confirmed },
-	}, nil
+	started, err := s.fakeSource.Start(r)
+	started.ResolveNow, started.EndpointsFailed = func() { s.called++ }, func() { s.failed++ }
+	started.Confirmed = func() time.Time { return s.confirmed }
+	return started, err
 }
 
 // A failed connection makes the source of its endpoint look again, or tells it of the failure if

@@ -125,12 +125,3 @@ func TestLocationOfClient(t *testing.T) {
 		})
 	}
 }
-
-func TestClosedConn(t *testing.T) {
-	c := new(conn)
-	c.open(nil)
-	c.close()
-	if c.ParseServiceConfig("{}") == nil || c.Channel() != (closedConn{}) {
-		t.Error("a closed conn still has its channel")
-	}
-}

@@ -67,8 +67,8 @@ type Entry struct {
 	// ServerName is the name we verify certificates of endpoints against. If it's "", we use the
 	// channel's authority.
 	ServerName string
-	// Key is where the last good answer is stored while the channel is idle. If it's nil, we don't
-	// store any.
+	// Key is the key under which the last good answer is stored while the channel is idle. If it's
+	// nil, we don't store any.
 	Key any
 }
 
@@ -84,7 +84,7 @@ type Join struct {
 	handle        func(core.Message) error
 	onClose       func()         // may be nil
 	afterBatch    func()         // called after each batch of events, may be nil
-	pendingUpdate *pendingUpdate // the Update call whose answer is on its way to the channel, empty if there's none
+	pendingUpdate *pendingUpdate // the Update call whose answer we're passing on to the channel; empty if there's none
 
 	records serial.Records
 	reports serial.Limit
@@ -128,8 +128,8 @@ func (j *Join) start() error {
 	return j.startErr // no lock needed, the event that sets this field is done
 }
 
-// Close stops the sources. It can't wait for running updates or calls to sources, since they may be
-// what's calling Close. In that case, the sources are stopped once those calls return.
+// Close stops the sources. If an update or a call to a source is running, the sources are stopped
+// once that call returns. We can't wait for it here, since it may be what's calling Close.
 func (j *Join) Close() {
 	if j.closed.Swap(true) {
 		return
@@ -222,8 +222,8 @@ func (j *Join) log(s *source, a *core.Action) {
 
 const maxLength = 500 // bytes per text in a record
 
-// We keep the program's logger quiet. It only hears that a source is failing and that it has
-// recovered.
+// To keep the program's logger quiet, we only tell it when a source starts failing and when it
+// recovers.
 func (j *Join) tell(s *source, a *core.Action) {
 	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.name, j.config.Scheme), maxLength))}
 	switch {

@@ -9,39 +9,29 @@ import (
 	"time"
 
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-type channel struct {
-	resolver.ClientConn
-	updates  []int
-	onUpdate func()
-}
-
-func (c *channel) UpdateState(state resolver.State) error {
-	c.updates = append(c.updates, len(state.Endpoints))
-	if c.onUpdate != nil {
-		c.onUpdate()
-	}
-	return nil
-}
-func (*channel) ReportError(error) {}
-func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
-	return &serviceconfig.ParseResult{}
-}
-
+// fakeSource sends its answer or failure when it starts. Start returns err.
 type fakeSource struct {
 	*discovery.Receiver
-	err error
+	answer  discovery.Answer
+	failure error
+	err     error
 }
 
 func (*fakeSource) Check(bool) error { return nil }
 
 func (s *fakeSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.Receiver = r
+	switch {
+	case s.failure != nil:
+		r.Fail(s.failure)
+	case len(s.answer.Priorities) > 0:
+		_ = r.Update(s.answer)
+	}
 	return discovery.Started{}, s.err
 }
 
@@ -55,10 +45,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := len(lastGood.entries) - lastGood.idle.Len()
 		whole := &fakeSource{}
-		c, err := Start(&channel{}, configOf(t.Name(), "whole", whole))
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, c := start(t, configOf(t.Name(), "whole", whole))
 		for _, names := range []string{"a b", "b c", "c d", "d a"} {
 			var list []discovery.Mechanism
 			for _, name := range strings.Fields(names) {
@@ -72,7 +59,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 		}
 		c.Close()
 		c.Close()
-		if _, err := Start(&channel{}, configOf("bad", "bad", &fakeSource{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
+		if _, err := Start(&recording{}, configOf("bad", "bad", &fakeSource{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
 			t.Errorf("Start = %v for a source that cannot be started", err)
 		}
 		synctest.Wait()
@@ -86,11 +73,8 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 // channel must get only the first and the last answer.
 func TestSourceFasterThanChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
-		c, err := Start(cc, configOf(nil, "", s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, cc := &fakeSource{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
+		c := startOn(t, cc, configOf(nil, "", s))
 		start := time.Now()
 		for n := range 1000 {
 			if err := s.Update(answerOf(n + 1)); err != nil {
@@ -102,8 +86,7 @@ func TestSourceFasterThanChannel(t *testing.T) {
 			t.Errorf("a thousand answers took the source %v", time.Since(start))
 		}
 		time.Sleep(time.Hour)
-		synctest.Wait()
-		if got := fmt.Sprint(cc.updates); got != "[1 1000]" {
+		if got := cc.updates(); got != "[1 1000]" {
 			t.Errorf("the channel got answers of %s endpoints, want the first and the last", got)
 		}
 		c.Close()
@@ -114,11 +97,8 @@ func TestSourceFasterThanChannel(t *testing.T) {
 // gets nothing new.
 func TestAnswerThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
-		c, err := Start(cc, configOf(nil, "", s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, cc := &fakeSource{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
+		c := startOn(t, cc, configOf(nil, "", s))
 		for _, n := range []int{1, 2, 1} {
 			if err := s.Update(answerOf(n)); err != nil {
 				t.Fatal(err)
@@ -126,8 +106,7 @@ func TestAnswerThatIsTakenBack(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Hour)
-		synctest.Wait()
-		if got := fmt.Sprint(cc.updates); got != "[1]" {
+		if got := cc.updates(); got != "[1]" {
 			t.Errorf("the channel got answers of %s endpoints, want one update", got)
 		}
 		c.Close()
@@ -137,11 +116,8 @@ func TestAnswerThatIsTakenBack(t *testing.T) {
 // The channel must get an answer only if its content has changed, whether or not its Identity has.
 func TestSameContentWithOtherIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{}
-		c, err := Start(cc, configOf(nil, "", s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, cc := &fakeSource{}, &recording{}
+		c := startOn(t, cc, configOf(nil, "", s))
 		defer c.Close()
 		for _, step := range []struct {
 			identity  string
@@ -156,8 +132,7 @@ func TestSameContentWithOtherIdentity(t *testing.T) {
 			if err := s.Update(a); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait()
-			if got := fmt.Sprint(cc.updates); got != step.updates {
+			if got := cc.updates(); got != step.updates {
 				t.Fatalf("after %d endpoints with the identity %q, the channel got %s, want %s", step.endpoints, step.identity, got, step.updates)
 			}
 		}
@@ -180,11 +155,8 @@ func (s *blockingSource) Start(r *discovery.Receiver) (discovery.Started, error)
 func TestNoUpdateAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blockingSource{called: make(chan struct{}), release: make(chan struct{})}
-		cc := &channel{}
-		c, err := Start(cc, configOf(nil, "", s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cc := &recording{}
+		c := startOn(t, cc, configOf(nil, "", s))
 		c.ResolveNow(resolver.ResolveNowOptions{})
 		<-s.called
 		cc.onUpdate = func() { time.Sleep(time.Minute) }
@@ -194,8 +166,7 @@ func TestNoUpdateAfterClose(t *testing.T) {
 		s.Fail(errors.New("down"))
 		c.Close()
 		time.Sleep(time.Hour)
-		synctest.Wait()
-		if got := fmt.Sprint(cc.updates); got != "[1]" {
+		if got := cc.updates(); got != "[1]" {
 			t.Errorf("the channel got answers of %s endpoints, want only the one before Close", got)
 		}
 		close(s.release)
@@ -204,11 +175,8 @@ func TestNoUpdateAfterClose(t *testing.T) {
 
 func TestFailureBetweenAnswersIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &fakeSource{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
-		c, err := Start(cc, configOf(nil, "", s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, cc := &fakeSource{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
+		c := startOn(t, cc, configOf(nil, "", s))
 		_ = s.Update(answerOf(1))
 		synctest.Wait()
 		_ = s.Update(answerOf(2))

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
@@ -158,40 +157,6 @@ func TestSourcesThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// A follower gets each change: answers, failures of sources that have answered, and why there is
-// nothing.
-func TestFollowerUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{}
-		var states []string
-		j, err := follow(configOf(nil, "m", s), func(state State) {
-			text := state.Why
-			for _, f := range state.Mechanisms {
-				text += fmt.Sprintf("%s %d endpoints (%s)", f.Name, f.Answer.Endpoints, f.Trouble)
-			}
-			states = append(states, text)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Fail(errors.New("no such host"))
-		synctest.Wait()
-		_ = s.Update(answerOf(2))
-		synctest.Wait()
-		s.Fail(errors.New("down"))
-		synctest.Wait()
-		s.Fail(errors.New("down"))
-		synctest.Wait()
-		_ = s.Update(answerOf(2))
-		synctest.Wait()
-		j.Close()
-		want := "x: no entry has an address: m: no such host; m 2 endpoints (); m 2 endpoints (down); m 2 endpoints ()"
-		if got := strings.Join(states, "; "); got != want {
-			t.Errorf("the follower got %q, want %q", got, want)
-		}
-	})
-}
-
 // The debug page shows each source, and how many priorities and endpoints it has.
 func TestDebugPage(t *testing.T) {
 	live.Enable()
@@ -229,41 +194,6 @@ func TestDebugPage(t *testing.T) {
 		s.Fail(errors.New("down"))
 		want("x answered 0 0 down; inner answered 2 3 ")
 	})
-}
-
-// The process has more running sources than the store keeps idle answers. A source that replaces
-// another one must still get the answer of its predecessor, also if the predecessor has failed.
-func TestReplacedSourceAmongManySources(t *testing.T) {
-	for _, fails := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			parent, first, other := &fakeSource{}, &fakeSource{}, &fakeSource{}
-			cc, c := start(t, configOf(t.Name(), "", parent))
-			defer c.Close()
-			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: other}})
-			synctest.Wait()
-			_ = first.Update(answerOf(1))
-			_ = other.Update(answerOf(2))
-			if synctest.Wait(); fails {
-				first.Fail(errors.New("down"))
-				synctest.Wait()
-			}
-			before := cc.last()
-			time.Sleep(time.Second)
-			for key := range maxEntries { // of other channels
-				lastGood.acquire(key)
-				lastGood.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: time.Now()})
-				defer lastGood.release(key, time.Now())
-			}
-			second := &fakeSource{}
-			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: second}, {Name: "b", Source: other}})
-			synctest.Wait()
-			second.Fail(errors.New("away"))
-			synctest.Wait()
-			if got := cc.last(); got != before {
-				t.Errorf("the predecessor fails = %v: the channel uses %q, want %q as before", fails, got, before)
-			}
-		})
-	}
 }
 
 // The source of a channel has failed for two hours. A source that succeeds it in the channel uses its

@@ -14,8 +14,8 @@ import (
 // lastGood has the last good answers. gRPC closes the resolver when a channel goes idle, so if the
 // source is down by the time the channel wakes up again, we use the answer in here. We keep an
 // answer while a source with its key is running, and for another hour after it was last confirmed.
-// If there's no running source, at most 1,000 answers with 200,000 endpoints in total are kept. The
-// ones that were stopped first go first.
+// We keep at most 1,000 answers without a running source, with at most 200,000 endpoints in total.
+// If there are more, we drop those whose sources stopped first.
 var lastGood answerStore
 
 const (
@@ -108,8 +108,8 @@ func (s *answerStore) keep(key any, k core.Kept) {
 	}
 }
 
-// This also confirms the DNS lookups that a was made from. Two channels may have looked up the same
-// name, in which case we keep the later lookup.
+// confirm also confirms the DNS lookups behind the answer. If two channels have looked up the same
+// name, we keep the later lookup.
 func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,8 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	}
 }
 
-// get ignores anything that was last confirmed before earliest, including each of the Names.
+// get returns nothing that was last confirmed before earliest. That goes for each of the Names,
+// too.
 func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

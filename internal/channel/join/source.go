@@ -32,8 +32,8 @@ type source struct {
 	tree    topology.Tree
 
 	replacesOther bool                             // another mechanism had this name when we started
-	removed       atomic.Bool                      // once set, we ignore any further reports of the source
-	latestAnswer  atomic.Pointer[topology.Checked] // starts out as the stored answer; the core compares equal answers by pointer
+	removed       atomic.Bool                      // once set, we ignore any further reports from the source
+	latestAnswer  atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
 	coreAnswer    atomic.Pointer[topology.Checked] // the last answer we gave to the core
 	queuedAnswer  atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
@@ -71,8 +71,8 @@ func (j *Join) addSource(a *core.Action) *source {
 	return s
 }
 
-// childName returns the prefix for the names of a mechanism's children, or the name itself if it
-// only has one child. We append a number if the names could clash with those of another mechanism's
+// childName returns a prefix for the names of a mechanism's children. An only child gets the prefix
+// itself as its name. We append a number if the names could clash with those of another mechanism's
 // children.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
@@ -205,9 +205,9 @@ func (s *source) fail(err error) {
 	})
 }
 
-// Answers are queued, unless they come from a gRPC resolver, which wants to know if the channel
-// returns an error. Those go to the channel on the caller's stack. But if other events are running
-// at the time, we don't wait for our turn and return nil.
+// Answers are normally queued. But a gRPC resolver wants to know whether the channel returns an
+// error, so we send its answers to the channel right here, on the caller's stack. If other events
+// are running at the time, we return nil instead of waiting for our turn.
 func (s *source) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil

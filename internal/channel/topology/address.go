@@ -30,8 +30,8 @@ func CanonicalAddress(address string) (canonical, problem string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// CanonicalHost returns the canonical form of a host, e.g. it shortens IPv6 addresses. If the host
-// is invalid, problem says why.
+// CanonicalHost returns the canonical form of a host. For instance, it shortens IPv6 addresses. If
+// the host is invalid, problem says why.
 func CanonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"

@@ -15,9 +15,9 @@ import (
 
 type path [2]string // child of understudy_priority, and locality
 
-// builtLocality is what we last sent to the channel for a locality. The attributes are by weight.
-// We reuse both in the next update, so policies can tell that a value hasn't changed by comparing
-// pointers. Addresses and attributes must never be modified.
+// builtLocality is what we last sent to the channel for a locality. Its attributes are keyed by
+// weight. We reuse both fields in the next update, so that policies only have to compare pointers
+// to see that nothing has changed. Addresses and attributes must never be modified.
 type builtLocality struct {
 	endpoints  []resolver.Endpoint
 	attributes map[uint32]*attributes.Attributes

@@ -72,8 +72,8 @@ func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 	return c, nil
 }
 
-// checkLocality returns the number of usable endpoints. If the locality has no weight, we give it
-// the sum of their weights, or 1 if none is usable so that it stays in the tree.
+// checkLocality returns the number of usable endpoints. A locality without a weight gets the sum of
+// their weights. If none is usable, it gets 1 so that it stays in the tree.
 func checkLocality(l *discovery.Locality, priority int, duplicates, isNew map[*discovery.Endpoint]bool) (usable int, err error) {
 	var sum uint64
 	given := l.Endpoints

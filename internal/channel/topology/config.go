@@ -26,8 +26,8 @@ const retention lbconfig.Duration = 0
 // everyone's first call.
 const startPoint = lbconfig.StartRandom
 
-// Policies generates the configuration of one channel's policies. Policies get it as a value, so
-// nothing has to be encoded or parsed. Not safe for concurrent use.
+// Policies generates the configuration of one channel's policies. It's passed to them as a value,
+// so nothing has to be encoded or parsed. Not safe for concurrent use.
 type Policies struct {
 	// CannotEject is set if outlier detection can't work because the endpoint policy puts several
 	// endpoints behind one pick_first.

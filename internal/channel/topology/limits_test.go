@@ -50,14 +50,6 @@ func TestLongestHosts(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
-	a := answerOf(t, "0 us: a b!", "0 eu: c", "1 us: d")
-	a.Resolved = make([]resolver.Endpoint, 5)
-	if got := topology.Size(a); got != 9 {
-		t.Errorf("the size is %d, want 9", got)
-	}
-}
-
 // The configuration of outlier detection comes from the options or, without one, from the cluster.
 func TestChoiceOfOutlierDetection(t *testing.T) {
 	cluster, err := topology.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
@@ -154,16 +146,6 @@ func TestTreesShareAddresses(t *testing.T) {
 	}
 	if len(comparison[0]) != 2 || &first[1][0] != &comparison[1][0] {
 		t.Errorf("an endpoint that has got a second address has %v, or the other one has new addresses", comparison[0])
-	}
-}
-
-// If no endpoint can take calls, the tree says why.
-func TestUselessTreeHasReason(t *testing.T) {
-	for want, line := range map[string]string{"": "0 us: a b!", "no endpoint can take calls: 1 unhealthy": "0 us: b!"} {
-		tree, err := new(topology.Translator).Translate(answerOf(t, line))
-		if err != nil || tree.Why != want {
-			t.Errorf("%s: the tree says %q, %v; want %q", line, tree.Why, err, want)
-		}
 	}
 }
 

@@ -59,10 +59,11 @@ func (n *childNames) unnamedChildren(groups []group, cluster string) []child {
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
-// If a locality can be in several children, we count endpoints first. In that case, it matters who
-// gets to choose first. We start with children that have a usable endpoint we knew before, then
-// come those with any usable endpoint, and then the rest. Otherwise, a priority that's draining
-// could steal the name, and with it the connections, of a lower priority with the same locality.
+// If a locality can be in several children, we count endpoints first, and the order in which
+// children get their names matters. We start with children that have a usable endpoint we knew
+// before, followed by those with any usable endpoint, and then the rest. Otherwise, a draining
+// priority could steal the name, and with it the connections, of a lower priority with the same
+// locality.
 func (n *childNames) assign(groups []group, cluster string) []child {
 	children := n.unnamedChildren(groups, cluster)
 	holders, holderOf := make(map[childLocality][]int), make(map[string]int)
@@ -96,7 +97,7 @@ func (n *childNames) assign(groups []group, cluster string) []child {
 	return children
 }
 
-// Returns -1 if c needs a new name.
+// bestPrevious returns -1 if c needs a new name.
 func (n *childNames) bestPrevious(c child, index int, holders map[childLocality][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
 	for _, l := range c.localities {

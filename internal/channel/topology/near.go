@@ -53,7 +53,7 @@ const (
 	elsewhere
 )
 
-// A group can hold endpoints of several distances. We name it after the farthest.
+// The endpoints in a group can be at different distances. We name the group after the farthest.
 var nearNames = map[string][elsewhere + 1]string{
 	"zone":  {"same zone", "same region", "elsewhere"},
 	"hints": {"hinted", "", "not hinted"},
@@ -131,7 +131,8 @@ func (n Near) groups(p discovery.Priority) (groups []group) {
 	return groups
 }
 
-// The endpoint is nil if the locality doesn't have any.
+// distance returns a function that tells how far away an endpoint is. For a locality without
+// endpoints, the endpoint is nil.
 //
 // We follow node hints if every usable endpoint has some and at least one of them names our node.
 // Failing that, we try zone hints in the same way.

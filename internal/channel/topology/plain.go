@@ -9,10 +9,10 @@ import (
 )
 
 // Plain returns the tree for the endpoints of a gRPC resolver. It has a single priority with one
-// locality, and passes on requests for re-resolution. The child of understudy_priority is called
-// name, which must be valid UTF-8 and stay the same across updates. We verify certificates against
-// serverName, or the channel's authority if it's "". Endpoints without an address are dropped; the
-// rest keep their attributes, including weights.
+// locality, and passes on requests for re-resolution. name is what we call the child of
+// understudy_priority. It must be valid UTF-8 and stay the same across updates. We verify
+// certificates against serverName, or the channel's authority if it's "". Endpoints without an
+// address are dropped; the rest keep their attributes, including weights.
 func Plain(name, serverName string, endpoints []resolver.Endpoint) Tree {
 	var tree Tree
 	for _, e := range endpoints {

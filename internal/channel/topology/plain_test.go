@@ -53,11 +53,3 @@ func TestPlainTreesBecomePriorities(t *testing.T) {
 		t.Errorf("config = %s\nwant     %s", got, want)
 	}
 }
-
-func TestNoPriorities(t *testing.T) {
-	tree := Tree{}
-	want := `[{"understudy_priority":{"children":{},"priorities":[],` + durations + `}}]`
-	if lbtest.JSON(tree.Config()) != want || len(tree.Endpoints) != 0 {
-		t.Errorf("tree = %s, %v, want %s without endpoints", lbtest.JSON(tree.Config()), tree.Endpoints, want)
-	}
-}

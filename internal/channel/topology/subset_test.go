@@ -2,11 +2,9 @@ package topology_test
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc/balancer"
 	_ "google.golang.org/grpc/balancer/randomsubsetting"
 	"google.golang.org/grpc/resolver"
 
@@ -87,57 +85,6 @@ func TestRollingReplacementMakesTwoConnections(t *testing.T) {
 	} else {
 		t.Logf("%.2f connections for each endpoint that was replaced", perEndpoint)
 	}
-}
-
-const subsetChild = "topology_test_subset_child"
-
-var subsetStubs = &lbtest.StubBuilder{PolicyName: subsetChild}
-
-func init() { balancer.Register(subsetStubs) }
-
-func TestSubsetsAreDistributedLikeGRPC(t *testing.T) {
-	const clients, size, n, bins = 500, 10, 2000, 10
-	endpoints := plain(upTo(n)...)
-	builder := balancer.Get("random_subsetting_experimental")
-	config, err := builder.(balancer.ConfigParser).ParseConfig(fmt.Appendf(nil, `{"subsetSize": %d, "childPolicy": [{%q: {"id": "x"}}]}`, size, subsetChild))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, want := make(map[string]int), make(map[string]int)
-	for seed := range uint64(clients) {
-		for _, a := range subsetOf(t, endpoints, size, seed) {
-			got[a]++
-		}
-		var last balancer.ClientConnState
-		subsetStubs.OnUpdate = func(_ *lbtest.Stub, s balancer.ClientConnState) error { last = s; return nil }
-		b := builder.Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
-		if err := b.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
-			t.Fatal(err)
-		}
-		b.Close()
-		for _, e := range last.ResolverState.Endpoints {
-			want[e.Addresses[0].Addr]++
-		}
-	}
-	var histogram [2][bins + 1]int
-	for i, counts := range []map[string]int{got, want} {
-		sum := 0
-		for _, e := range endpoints {
-			histogram[i][min(counts[e.Addresses[0].Addr], bins)]++
-			sum += counts[e.Addresses[0].Addr]
-		}
-		if sum != clients*size {
-			t.Errorf("%d connections, want %d", sum, clients*size)
-		}
-	}
-	difference := 0.0
-	for k := range histogram[0] {
-		difference += math.Abs(float64(histogram[0][k]-histogram[1][k])) / 2 / n
-	}
-	if difference > 0.1 {
-		t.Errorf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%, want at most 10", histogram[0], histogram[1], 100*difference)
-	}
-	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*difference)
 }
 
 // Each locality must have its own subset. Duplicates of an endpoint must count as one endpoint. The

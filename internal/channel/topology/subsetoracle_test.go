@@ -34,19 +34,3 @@ func TestChooseSubsetAgainstOracle(t *testing.T) {
 		}
 	}
 }
-
-func TestChooseSubset(t *testing.T) {
-	for _, test := range []struct {
-		ranks map[string]uint64
-		want  map[string]bool
-	}{
-		{map[string]uint64{"a": 30, "b": 10, "c": 20}, map[string]bool{"b": true, "c": true}},
-		{map[string]uint64{"b": 10, "c": 20, "d": 15}, map[string]bool{"b": true, "d": true}},
-		{map[string]uint64{"b": 10}, map[string]bool{"b": true}},
-		{nil, nil},
-	} {
-		if got := chooseSubset(test.ranks, 2); !maps.Equal(got, test.want) {
-			t.Errorf("chooseSubset(%v, 2) = %v, want %v", test.ranks, got, test.want)
-		}
-	}
-}

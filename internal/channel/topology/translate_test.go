@@ -52,21 +52,3 @@ func TestTreesShareAttributes(t *testing.T) {
 		}
 	}
 }
-
-func TestUsableEndpoints(t *testing.T) {
-	for _, test := range []struct {
-		line, unusable string
-		want           int
-	}{
-		{"0 us: a a b c!", "", 2},
-		{"0 us: c!", "no endpoint can take calls: 1 unhealthy", 0},
-	} {
-		c, err := topology.Check(answerOf(t, test.line), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Endpoints != test.want || c.Why != test.unusable {
-			t.Errorf("%s: %d endpoints, unusable %q; want %d, %q", test.line, c.Endpoints, c.Why, test.want, test.unusable)
-		}
-	}
-}

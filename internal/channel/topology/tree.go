@@ -12,8 +12,8 @@
 // Because of that, an update never changes the type of a policy, which would close all connections
 // below it. A path has two elements, the child of understudy_priority and the locality.
 //
-// Children keep their names across updates (gRFC A56, "LB Policy Configuration"). So if weights
-// change, or other endpoints, or even an endpoint's priority, its connections stay open.
+// Children keep their names across updates (gRFC A56, "LB Policy Configuration"). So an endpoint
+// keeps its connections when weights, other endpoints or even its own priority change.
 //
 // There are no goroutines, clocks or sockets in here, and this package doesn't register the
 // policies.
@@ -55,7 +55,7 @@ type TreePriority struct {
 	// can.
 	Why string
 
-	continuesPriority  bool // the source has this and the previous one as a single priority
+	continuesPriority  bool // in the source's answer, this is still the same priority as the previous one
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         []treeLocality // same order as Tree.Endpoints
@@ -94,7 +94,7 @@ func (t Tree) Config() *lbconfig.Priority {
 	return policies.config(t.Priorities)
 }
 
-// With returns a copy of the tree that uses the cluster's outlier detection o, which has no child
+// With returns a copy of the tree that uses o as the cluster's outlier detection. o has no child
 // policy and may be nil. The channel's settings take precedence over it. If reresolves is true, the
 // priorities pass on requests for re-resolution.
 func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {

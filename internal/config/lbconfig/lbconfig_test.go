@@ -36,26 +36,6 @@ func TestPolicyUsesFirstRegistered(t *testing.T) {
 	}
 }
 
-func TestPolicySurvivesRoundTrips(t *testing.T) {
-	var p Policy
-	if err := json.Unmarshal([]byte(`[{"not_there":{}},{"lbconfig_stub":{"id":"a"}}]`), &p); err != nil {
-		t.Fatal(err)
-	}
-	for range 8 {
-		data, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p = Policy{}
-		if err := json.Unmarshal(data, &p); err != nil {
-			t.Fatalf("%s: %v", data, err)
-		}
-	}
-	if c := p.Config.(*lbtest.StubConfig); c.ID != "a" {
-		t.Errorf("id = %q after the round trips, want a", c.ID)
-	}
-}
-
 func TestPolicyOfNameIsMarshaled(t *testing.T) {
 	for want, p := range map[string]Policy{
 		`[]`:                                  {},

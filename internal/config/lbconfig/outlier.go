@@ -85,9 +85,9 @@ func (c *Code) check() error {
 	return nil
 }
 
-// BarePickFirst looks for a pick_first in p that has several endpoints. It doesn't listen to their
-// health, so outlier detection couldn't eject any of them. If it finds one, name is the path to it,
-// starting from the pick_first.
+// BarePickFirst looks for a pick_first in p that has several endpoints. Such a pick_first doesn't
+// listen to their health, so outlier detection couldn't eject any of them. If there's one, name is
+// the path from it up to p.
 func BarePickFirst(p Policy) (name string, found bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

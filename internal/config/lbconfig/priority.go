@@ -27,7 +27,7 @@ type Priority struct {
 	Overflow              bool     `json:"overflow,omitempty"`
 	Ramp                  Duration `json:"ramp,omitempty"`
 	// PerPriority is set if the endpoint policy may pick by the contents of the call, as ring_hash
-	// does. An endpoint that's fuller than the rest isn't necessarily to blame for it then.
+	// does. In that case, if an endpoint is fuller than the others, it may not be to blame.
 	PerPriority bool `json:"perPriority,omitempty"`
 }
 

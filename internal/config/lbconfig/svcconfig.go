@@ -16,7 +16,7 @@ func CheckServiceConfig(user string) error {
 	return err
 }
 
-// MergeServiceConfig adds lbConfig to the service config user, as its loadBalancingConfig, and
+// MergeServiceConfig adds lbConfig to the user's service config, as its loadBalancingConfig, and
 // returns the result in JSON. gRPC doesn't merge service configs. The resolver's replaces the
 // user's, including retry policies and health checks, so our resolvers have to send a merged one.
 // The errors are the same as for CheckServiceConfig.

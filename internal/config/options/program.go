@@ -39,8 +39,8 @@ type Builder interface {
 	Check(target resolver.Target, read bool) error
 }
 
-// Make returns a builder for targets of a scheme, using parse, a discovery.Parser. It's set by
-// package join, which we can't import from here.
+// Make returns a builder for the targets of a scheme. parse is a discovery.Parser. Package join
+// sets this variable, because we can't import it from here.
 var Make func(scheme string, parse any, given Program) Builder
 
 // NewReader returns a reader of targets. It's set by package discovery.

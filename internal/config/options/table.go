@@ -78,7 +78,7 @@ type Option struct {
 	// AllowZero allows 0 in targets, where it means Never. In a program, 0 is still the default.
 	AllowZero bool
 	// Conflicts reports whether the option is set and clashes with the endpoint policy.
-	// ConflictReason says why that's a problem. Nil if they can always be combined.
+	// ConflictReason says why that's a problem. It's nil if the two can always be combined.
 	Conflicts      func(Settings) bool
 	ConflictReason string
 

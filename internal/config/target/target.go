@@ -193,7 +193,7 @@ func problemOf(list string) string {
 		}
 		return "has the entry " + shown(entry) + ", which is not host:port"
 	}
-	return "" // not reached, accept takes lists without mistakes
+	return "" // not reached, because accept takes lists without mistakes
 }
 
 func withPort(entry string) string {

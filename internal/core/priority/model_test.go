@@ -59,6 +59,9 @@ func (w *invariants) fail(format string, args ...any) {
 }
 
 func (w *invariants) observe(a core.Action) {
+	if hasAfter := a.Kind == core.StartFailover || a.Kind == core.StartDeactivation || a.Kind == core.PublishTimeout; a.After != 0 && !hasAfter {
+		w.fail("the action %+v has a duration", a)
+	}
 	switch a.Kind {
 	case core.Create:
 		if w.existing[a.Child] {

@@ -13,8 +13,8 @@ const (
 	longestCall  = time.Second // any method whose calls usually take longer is a stream
 )
 
-// methods learns the usual latency of all calls combined. It also learns that of each method that's
-// called without a deadline, but of at most 64. To make room for another one, we replace the method
+// methods learns the usual latency of all calls combined. For up to 64 methods that
+// are called without a deadline, it also learns the latency of each. To make room for another one, we replace the method
 // that hasn't been called for the longest time, provided that's at least a minute. Otherwise the
 // new method's calls count as streams.
 type methods struct {

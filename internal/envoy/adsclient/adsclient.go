@@ -32,7 +32,7 @@ type Server struct {
 	// and Network share a stream.
 	Credentials credentials.TransportCredentials
 	Node        *corev3.Node
-	// MaxResponse is the size in bytes of the largest response to accept.
+	// MaxResponse limits the size of a response, in bytes. A larger one ends the stream.
 	MaxResponse int
 	// Read parses a resource, or says why it's invalid. The client only keeps what Read returns,
 	// not the message.
@@ -60,8 +60,8 @@ type Resource struct {
 // time, and they must neither block nor call back into this package. Even after the watch has been
 // canceled, a call that was already queued may still arrive.
 type Watcher interface {
-	// Resource is called with each valid resource that differs from the one before. version is that
-	// of the response, or "" if we don't know it.
+	// Resource is called with each valid resource that differs from the one before. version is the
+	// response's version, or "" if we don't know it.
 	Resource(r *Resource, version string)
 	// Unknown is called while there's no valid resource, possibly several times with different
 	// errors. An error is a single line that names the server and the resource. It doesn't wrap

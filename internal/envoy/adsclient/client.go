@@ -15,8 +15,9 @@ import (
 // If a resource takes longer than this to arrive, we consider it missing (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// Used for a resource that was missing before, provided that clusters have arrived within this
-// time. If a server has a cluster's endpoints, it usually sends them right after the cluster.
+// A resource that was missing before gets only this long if we've just received clusters, i.e. less
+// than this long ago. A server that has a cluster's endpoints usually sends them right after the
+// cluster.
 const shortMissingAfter = 500 * time.Millisecond
 
 // client keeps the stream to one server. Unless noted otherwise, serial guards everything that

@@ -39,8 +39,8 @@ type Follower interface {
 	// Rejected is called if the server in use has sent an invalid resource. We keep using the last
 	// good one.
 	Rejected(error)
-	// Lost is called when the server in use becomes unreachable, or one before it in
-	// Target.Servers. It's called again if the reason changes, and with nil when the outage is
+	// Lost is called when the server in use becomes unreachable, or when one before it in
+	// Target.Servers does. It's called again if the reason changes, and with nil when the outage is
 	// over. Outage.LastMessage is only set if it's the server in use that's unreachable, because
 	// then there's nobody left to confirm the snapshot.
 	Lost(*Outage)

@@ -37,7 +37,7 @@ func (c *client) newStream(frequentPings bool) *stream {
 func (c *client) run(s *stream) {
 	// Whenever the current stream ends, we open the next one. As elsewhere in gRPC, the backoff
 	// starts with the attempt rather than with its failure. So if the stream was open for longer
-	// than that, we reconnect right away.
+	// than the backoff, we reconnect right away.
 	for c.ctx.Err() == nil {
 		start, isCurrent := time.Now(), false
 		// This ends up in the errors of calls, so keep it short and printable.

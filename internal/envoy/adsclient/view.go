@@ -20,8 +20,8 @@ type Snapshot struct {
 	For                 any // copied from Needs.For
 }
 
-// Needs lists the resources that a target needs. If Whole is set, the target has endpoints even
-// without them.
+// Needs lists the resources that a target needs. Whole means that the target also has endpoints
+// that aren't resources, e.g. from DNS.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool

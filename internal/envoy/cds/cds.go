@@ -173,8 +173,8 @@ func (r *reader) readAssignment() {
 	r.problems.Merge("load_assignment", err)
 }
 
-// readOutlierDetection only validates the field if it's in an aggregate, since it doesn't apply to
-// the clusters that the aggregate is made of (gRFCs A50 and A75).
+// For an aggregate, readOutlierDetection validates the field but doesn't use it, since it doesn't
+// apply to the clusters that the aggregate is made of (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
 	given := r.message.GetOutlierDetection()
 	if given == nil {

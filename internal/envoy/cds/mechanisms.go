@@ -50,7 +50,7 @@ type Mechanism struct {
 type Graph struct {
 	List  []Mechanism
 	Known map[string]Known
-	Asked []string // names of the clusters that were requested, in this order
+	Asked []string // names of the clusters we looked up, in that order
 	Notes error    // about fields of these clusters that have no effect, or nil
 }
 
@@ -76,7 +76,7 @@ func Resolve(first string, lookup func(name string) Known) *Graph {
 	return g
 }
 
-// Mechanisms returns the discovery mechanisms of a resolved cluster. There is at least one.
+// Mechanisms returns the discovery mechanisms of a resolved cluster. There's at least one.
 func (m *Maker) Mechanisms(g *Graph) (mechanisms []discovery.Mechanism) {
 	m.current = make(map[string]discovery.Source)
 	for _, e := range g.List {

@@ -182,7 +182,7 @@ func (w *strictSubscription) publish() {
 	}
 	wait := time.Until(w.lastUpdate.Add(time.Duration(len(w.hosts)) * pausePerName))
 	if len(w.hosts) > fewNames && wait > 0 {
-		w.paceTimer.Start(&w.events, wait, w.publish) // restart it even if it's running, it may be the longer backoff
+		w.paceTimer.Start(&w.events, wait, w.publish) // restart it even if it's running, since that may be the longer backoff
 		return
 	}
 	w.lastUpdate = time.Now()

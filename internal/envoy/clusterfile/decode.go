@@ -21,9 +21,9 @@ import (
 //
 // If leavesOut is set, we drop every Any whose type we don't read. Without its value, an Any would
 // be misleading for clients that do read it, e.g. an UpstreamTlsContext without fields doesn't
-// verify certificates. An Any takes with it the smallest part that can be dropped as a whole: an
-// entry of a map, an element of a list, or a field of the cluster. If a list loses all of its
-// elements, it's treated like an Any.
+// verify certificates. Along with the Any, we drop the smallest part around it that can go as a
+// whole: an entry of a map, an element of a list, or a field of the cluster. If a list loses all of
+// its elements, it's treated like an Any.
 //
 //	transport_socket: {name: tls, typed_config: ANY}                       -> transport_socket
 //	load_balancing_policy: {policies: [{typed_extension_config: …ANY}, …]} -> policies[0]

@@ -166,7 +166,8 @@ func (d *Document) Find(name string) cds.Known {
 	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.quotedNames())}
 }
 
-// Resolve returns the discovery mechanisms of a cluster of the file. Errors and notes have positions.
+// Resolve returns the discovery mechanisms of a cluster in the file. Its errors and notes say where
+// in the file they are.
 func (d *Document) Resolve(name string) *cds.Graph {
 	g := cds.Resolve(name, d.Find)
 	for i, e := range g.List {

@@ -147,8 +147,8 @@ func (d *decoder) positionOf(node *yaml.Node) messages.Position {
 }
 
 // locate returns the position of a field in a cluster, given its path, e.g.
-// "load_assignment.endpoints[0].priority". That's the value for scalars, and the key for everything
-// else. If there's no such field, we use its nearest ancestor.
+// "load_assignment.endpoints[0].priority". For a scalar, that's the position of the value, and for
+// everything else, that of the key. If there's no such field, we use its nearest ancestor.
 func (d *decoder) locate(r resource, path string) messages.Position {
 	if r.isAssignment {
 		path = strings.TrimPrefix("cluster_"+path, "cluster_load_assignment.")

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// parseYAML returns the root of the document, or nil if it's invalid or not the only one. Whatever
-// isn't allowed in a file has been removed.
+// parseYAML returns the root of the document, without anything that isn't allowed in a file. It
+// returns nil if the document is invalid, or if there's more than one in the file.
 func (d *decoder) parseYAML(data []byte) *yaml.Node {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node

@@ -30,11 +30,19 @@ const maxWeight = math.MaxUint32 // limits the sum of weights in a priority and 
 // text.
 //
 // If the cluster violates gRPC's rules (gRFC A27, and how other gRPC clients behave), the error is
-// an *Invalid. These are not allowed: an endpoint with weight 0; weights that sum to more than
-// 4,294,967,295, for a priority's localities or a locality's endpoints; a duplicate address; a
-// locality that is missing, or duplicate in a priority; a gap in the priorities; a healthy endpoint
-// without an address that gRPC can dial; a drop with an unknown denominator; or a cluster without a
-// name. We don't check localities that get no traffic, or fields that gRPC doesn't use. Otherwise,
+// an *Invalid. A cluster is invalid if
+//
+//   - the cluster has no name;
+//   - there's a gap in the priorities;
+//   - a locality is missing, or occurs twice in a priority;
+//   - an endpoint has weight 0;
+//   - the weights of a priority's localities, or of a locality's endpoints, sum to more than
+//     4,294,967,295;
+//   - an address occurs twice;
+//   - a healthy endpoint has no address that gRPC can dial;
+//   - a drop has an unknown denominator.
+//
+// We don't check localities that get no traffic, or fields that gRPC doesn't use. Otherwise,
 // clients would break as soon as a server starts to set those.
 func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Problem, error) {
 	r := reader{priorities: make(map[uint32]*priority), addresses: make(map[string]place)}

@@ -17,9 +17,9 @@ import (
 // Integration"). The notes describe ignored fields. If it's invalid, the error is an *Invalid (gRFC
 // A50, "xDS Validation").
 //
-// "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will be
-// null". "If the enforcing_failure_percent field is set to 0 or null, the config
-// failure_percent_ejection field will be null". We validate all fields either way.
+// In the words of gRFC A50: "If the enforcing_success_rate field is set to 0, the config
+// success_rate_ejection field will be null". "If the enforcing_failure_percent field is set to 0 or
+// null, the config failure_percent_ejection field will be null". We validate all fields either way.
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*lbconfig.OutlierDetection, []Problem, error) {
 	config, s, f := lbconfig.New[lbconfig.OutlierDetection](), lbconfig.New[lbconfig.SuccessRateEjection](), lbconfig.New[lbconfig.FailurePercentageEjection]()
 	f.EnforcementPercentage = 0

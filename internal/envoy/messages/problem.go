@@ -19,7 +19,7 @@ const MaxProblems = 20
 // Problem is a mistake in the input, or a note about it.
 type Problem struct {
 	// Path is the path of the field, e.g. "endpoints[2].lb_endpoints[0].load_balancing_weight", or
-	// "" if it's about the whole message.
+	// "" if the problem is with the whole message.
 	Path string
 	At   Position // where the field is, if it's from a file
 	Text string

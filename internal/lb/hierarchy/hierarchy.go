@@ -67,8 +67,8 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return groups
 }
 
-// The value of usedKey is how many elements at the front of each path our policies have used already,
-// but left in place.
+// usedKey is the key of an int: how many leading elements of each path we should skip, because our
+// policies have already used them and left them in place.
 type usedKey struct{}
 
 // Split is like Group, but it doesn't copy the endpoints, since 10,000 of them take 320 kB at each
@@ -93,7 +93,8 @@ func Split(state resolver.State) (groups map[string][]resolver.Endpoint, below r
 	return groups, state
 }
 
-// Strip removes the elements that are used up from the paths, as policies other than ours expect.
+// Strip removes the path elements that our policies have already used. Other policies don't know
+// usedKey, so they expect paths without them.
 func Strip(state resolver.State) resolver.State {
 	used, _ := state.Attributes.Value(usedKey{}).(int)
 	if used == 0 {

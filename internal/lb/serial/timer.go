@@ -7,7 +7,7 @@ import "time"
 // serializer.
 type Timer struct{ current *time.Timer }
 
-// Start makes fired run in an event of s after the given time. If the timer was already running, it
+// Start schedules fired to run on s after the given time. If the timer was already running, it
 // starts over.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()

@@ -79,6 +79,9 @@ func TestReportsReachParentUntilClose(t *testing.T) {
 		a.Report(connectivity.TransientFailure, nil)
 		a.ResolveNow()
 		p.expectReports(t)
+		if _, err := a.CC.NewSubConn([]resolver.Address{{Addr: "a"}}, balancer.NewSubConnOptions{}); err == nil {
+			t.Error("a closed policy created a subchannel")
+		}
 		if a.Closes() != 1 || p.resolves != 1 {
 			t.Errorf("closed %d times and passed on %d re-resolutions, want 1 and 1", a.Closes(), p.resolves)
 		}

@@ -148,6 +148,11 @@ func TestWatchedPoliciesPublish(t *testing.T) {
 		time.Sleep(time.Second)
 		stop()
 		expectWatched(true, false)
+		defer top.(Watchable).Watch()()
+		synctest.Wait()
+		if top.Close(); top.(Watchable).Snapshot() != nil {
+			t.Error("a closed policy has a snapshot")
+		}
 	})
 }
 
@@ -216,8 +221,9 @@ func TestClosedPolicyLeavesTree(t *testing.T) {
 	})
 }
 
-// A policy without children must fail calls with the resolver's error. A policy with children must
-// pass the error to them instead. ExitIdle must also reach the children.
+// A policy without children must fail calls with the resolver's error, or with that of an update
+// without a configuration. A policy with children must pass the resolver's error to them instead.
+// ExitIdle must also reach the children.
 func TestResolverError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -228,6 +234,10 @@ func TestResolverError(t *testing.T) {
 		synctest.Wait()
 		if got := lbtest.Pick(cc.State()); got != "fail: childless: the resolver failed: gone" {
 			t.Errorf("without children, calls get %q", got)
+		}
+		err := noChildren.UpdateClientConnState(balancer.ClientConnState{})
+		if got := lbtest.Pick(cc.State()); !errors.Is(err, balancer.ErrBadResolverState) || got != "fail: "+err.Error() {
+			t.Errorf("without a configuration, the update returns %v and calls get %q", err, got)
 		}
 		noChildren.Close()
 		top, _, stub, cc := newTower(t, 2)
@@ -293,26 +303,6 @@ func TestUpdateDropsPreviousErrors(t *testing.T) {
 		updateError = nil
 		if err := update(); err != nil {
 			t.Errorf("the next update returns %v", err)
-		}
-	})
-}
-
-// An Instance must pass method calls to its policy.
-func TestInstanceForwardsCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stubs := &lbtest.StubBuilder{PolicyName: "stub"}
-		p := newParent()
-		i := &Instance{}
-		if !i.Build(&p.Shell, stubs, p.child) {
-			t.Fatal("no policy was built")
-		}
-		stub := stubs.Built()[0]
-		i.ResolverError(errors.New("gone"))
-		i.ExitIdle()
-		i.ResetBackoff(time.Second)
-		i.Close()
-		if len(stub.ResolverErrors()) != 1 || stub.ExitIdles() != 1 || stub.Resets() != 1 || stub.Closes() != 1 {
-			t.Errorf("the policy got %d errors, %d ExitIdle calls, %d resets and %d Close calls, want one of each", len(stub.ResolverErrors()), stub.ExitIdles(), stub.Resets(), stub.Closes())
 		}
 	})
 }

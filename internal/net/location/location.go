@@ -26,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p has what this value of the option prefer needs.
+// Serves reports whether we know enough about the location for this value of prefer.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "zone":

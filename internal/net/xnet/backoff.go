@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Backoff returns the minimum time between the start of this connection attempt and the next. It
-// grows from 1 s to 120 s with 20% jitter, just like gRPC's. attempt starts at 0, and random must
-// be uniformly distributed in [0, 1).
+// Backoff returns the minimum time from the start of this connection attempt to the start of the
+// next one. It grows from 1 s to 120 s with 20% jitter, just like gRPC's. attempt starts at 0, and
+// random must be uniformly distributed in [0, 1).
 func Backoff(attempt int, random float64) time.Duration {
 	b := backoff.DefaultConfig
 	d := min(float64(b.BaseDelay)*math.Pow(b.Multiplier, float64(attempt)), float64(b.MaxDelay))

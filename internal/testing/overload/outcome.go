@@ -136,15 +136,3 @@ func (o Outcome) Missed() (missed []string) {
 	check(want.Kept, o.Waited+o.Refused == 0, "%d lost while they waited and %d refused, want none", o.Waited, o.Refused)
 	return missed
 }
-
-func (o Outcome) String() string {
-	percent := func(n int) float64 { return 100 * float64(n) / float64(max(1, o.Calls)) }
-	text := fmt.Sprintf("lost %5.1f %%  refused %5.1f %%  elsewhere %5.1f %%  goodput %.3f  moves %.2f", percent(o.Lost), percent(o.Refused), percent(o.Elsewhere), o.Goodput, o.Moves)
-	if o.world.Trouble.To > 0 {
-		text += fmt.Sprintf("  in trouble %d, over after %v", o.InTrouble, o.Recovery)
-	}
-	if o.world.Tokens > 0 {
-		text += fmt.Sprintf("  attempts %.2f", float64(o.Attempts)/float64(max(1, o.Calls)))
-	}
-	return text
-}

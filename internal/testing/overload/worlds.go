@@ -121,7 +121,7 @@ func outages() []World {
 	big, pair := each(fifo(20), fifo(20)), [][]Server{same(2, fifo(10)), same(2, fifo(10))}
 	one := each(fifo(10))
 	ten := Span{20 * time.Second, 30 * time.Second}
-	// We can't do anything about 150 calls a second lost for 10 s. The rest allows for chance.
+	// There's nothing we can do about losing 150 calls a second for 10 s. The rest allows for chance.
 	onlyOne := Bounds{Lost: 1600, Recovery: 20 * time.Second}
 	list := []World{
 		fault("hangs for 30 s, 200/s, 1 client", Hang, 200, 1, big, Bounds{Lost: 150, Next: seconds(0.7)}),

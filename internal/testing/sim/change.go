@@ -79,7 +79,6 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 	c.settled = c.settled && !w.updateAffectsPriorityInUse(truth)
 	c.mu.Unlock()
 	w.checkAnnounced(fmt.Sprintf("%d in %d", endpoints, len(t.priorities)))
-	w.markFirstUpdate()
 	now, serving := time.Now(), truth.serving()
 	for _, address := range w.knownTruth.serving() {
 		if !slices.Contains(serving, address) {

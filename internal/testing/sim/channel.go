@@ -120,14 +120,8 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 }
 
 func (c *channel) childClosed(child string) {
-	// If the child is still configured, this shows that we keep deactivated children for 15 minutes
-	// and no longer.
-	open := c.w.isOpen(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if open && slices.Contains(c.priorities, child) && time.Since(c.updatedAt) > 0 {
-		c.w.mark(markRetention)
-	}
 	delete(c.unhandledReports, child)
 	if entry := c.children[child]; entry != nil {
 		entry.closed = true

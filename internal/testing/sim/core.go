@@ -36,7 +36,6 @@ func (w *World) conclude(load bool) {
 	if w.pair == nil && w.settings.overflow {
 		w.checkLoad()
 	}
-	w.mark(markHealed)
 }
 
 func (w *World) drawSurvivor() string {
@@ -145,7 +144,6 @@ func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool,
 	if float64(answered) < math.Floor(want) {
 		w.Log.Break(ruleCore, "%s works, and all timers have run, but of %d calls only %d succeeded, want %.0f; the last error: %v", survivor, made, answered, math.Floor(want), last)
 	}
-	w.mark(markSurvivor)
 }
 
 // leastShare ignores priorities in which every call fails, since calls leave those. If an

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,9 +16,6 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	c.inFlight--
-	if err != nil && strings.Contains(err.Error(), "keepalive ping failed") {
-		w.mark(markKeepalive)
-	}
 	if status.Code(err) == codes.Canceled {
 		return // the client canceled it, so that's not the backend's fault
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -74,28 +75,20 @@ func TestFlappingPriority(t *testing.T) {
 // got nearly all calls again.
 func flap(t *testing.T, query string) (n, meanwhile int, back time.Duration) {
 	network := NewNetwork(func(string, ...any) {})
-	tiers := map[string][]*Backend{}
-	var resolvers []resolver.Builder
-	for _, name := range []string{"1", "2"} {
-		builder := manual.NewBuilderWithScheme("tier" + name)
-		var state resolver.State
-		for _, host := range []string{"1", "2"} {
-			b := NewBackend(network, "10."+name+".0."+host+":443", func(string) {})
+	var first []*Backend
+	var tiers [2][]string
+	for i := range tiers {
+		for host := range 2 {
+			b := NewBackend(network, fmt.Sprintf("10.%d.0.%d:443", i+1, host+1), func(string) {})
 			b.Up()
 			defer b.Down()
-			tiers[name] = append(tiers[name], b)
-			state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: b.Address}}})
+			if tiers[i] = append(tiers[i], b.Address); i == 0 {
+				first = append(first, b)
+			}
 		}
-		builder.InitialState(state)
-		resolvers = append(resolvers, builder)
 	}
 	recorded := &changes{}
-	cc, err := grpc.NewClient("failover:///tier1:%2F%2F%2Fx,tier2:%2F%2F%2Fx"+query,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.Dial),
-		given.Dial(given.Sources(failover.WithResolvers(resolvers...)), given.Set("Logger", slog.New(recorded))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cc := openTiers(t, network, query, tiers, given.Set("Logger", slog.New(recorded)))
 	defer cc.Close()
 	calls := func(d time.Duration) (first int) {
 		for range d / (100 * time.Millisecond) {
@@ -115,12 +108,12 @@ func flap(t *testing.T, query string) (n, meanwhile int, back time.Duration) {
 		t.Fatalf("%d changes before anything fails", recorded.count())
 	}
 	for range 7 {
-		for _, b := range tiers["1"] {
+		for _, b := range first {
 			b.Down()
 		}
 		synctest.Wait() // a call on a lost connection may fail
 		meanwhile += calls(2 * time.Second)
-		for _, b := range tiers["1"] {
+		for _, b := range first {
 			b.Up()
 		}
 		meanwhile += calls(2 * time.Second)
@@ -132,4 +125,26 @@ func flap(t *testing.T, query string) (n, meanwhile int, back time.Duration) {
 	back = time.Since(stable)
 	calls(5 * time.Minute)
 	return recorded.count(), meanwhile * 100 / (7 * 40), back
+}
+
+// openTiers opens a channel with two priorities.
+func openTiers(t *testing.T, network *Network, query string, tiers [2][]string, options ...given.Option) *grpc.ClientConn {
+	t.Helper()
+	var resolvers []resolver.Builder
+	for i, addresses := range tiers {
+		var state resolver.State
+		for _, address := range addresses {
+			state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
+		}
+		builder := manual.NewBuilderWithScheme(fmt.Sprint("tier", i+1))
+		builder.InitialState(state)
+		resolvers = append(resolvers, builder)
+	}
+	cc, err := grpc.NewClient("failover:///tier1:%2F%2F%2Fx,tier2:%2F%2F%2Fx"+query,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.Dial),
+		given.Dial(append(options, given.Sources(failover.WithResolvers(resolvers...)))...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cc
 }

@@ -47,7 +47,6 @@ const maxTargetLength = 250
 
 func (w *World) checkLogLine(level, text string) {
 	w.Log.Event("%s %s", level, text)
-	w.markLine(text)
 	if strings.Contains(text, "\n") {
 		w.Log.Break(ruleNames, "a line of the log has several lines: %q", text)
 	}

@@ -174,7 +174,6 @@ func (w *World) checkLoad() {
 	for address := range l.queues {
 		w.backends[address].SetQueue(nil)
 	}
-	w.mark("load: " + l.kind)
 }
 
 func (l *load) runTrigger() {

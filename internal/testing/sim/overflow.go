@@ -132,7 +132,6 @@ func isShed(err error) bool {
 
 // checkShed must be called with the lock held.
 func (w *World) checkShed() {
-	w.mark(markShed)
 	for i := range w.knownTruth {
 		if w.takesAll(i) || !w.settings.overflow {
 			w.Log.Break(ruleShed, "a call was refused, although p%d is READY and works", i)

@@ -114,7 +114,6 @@ func (w *World) beginFaults() (all []*activeFault) {
 func (w *World) episode() {
 	all := w.beginFaults()
 	w.sustain(all)
-	w.markPair(all)
 	endsConnections := slices.ContainsFunc(all, func(s *activeFault) bool { return s.name == "ends" || s.name == "resets" })
 	if !endsConnections { // otherwise the correct priority may have just lost its connections
 		w.checkInUse()
@@ -124,21 +123,6 @@ func (w *World) episode() {
 	for _, i := range w.rand.Perm(len(w.addresses)) {
 		w.heal(w.addresses[i])
 		sleep(time.Duration(w.rand.IntN(4)/3) * time.Duration(w.rand.IntN(20)) * time.Second)
-	}
-}
-
-func (w *World) markPair(all []*activeFault) {
-	// If a fault needs endpoints and got none, it hasn't occurred.
-	var names []string
-	for _, s := range all {
-		if s.begin == nil && s.repeat == nil || len(s.endpoints) > 0 {
-			names = append(names, s.name)
-		}
-	}
-	for i, a := range names {
-		for _, b := range names[i+1:] {
-			w.mark(pairMark([]string{a, b}))
-		}
 	}
 }
 

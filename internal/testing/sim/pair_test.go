@@ -24,9 +24,6 @@ func TestPairs(t *testing.T) {
 	default:
 		all = strings.Split(*pairFlag, ",")
 	}
-	if *day {
-		*length = 24 * time.Hour
-	}
 	first := *firstSeed
 	if first == 0 {
 		first = rand.Uint64N(1 << 48)

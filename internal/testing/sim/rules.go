@@ -66,9 +66,6 @@ func (w *World) call(waitForReady bool) {
 	address, sentAt := c.lastAttempt()
 	w.mu.Lock()
 	closed := cc != w.cc
-	if shortDeadline && address != "" && status.Code(err) == codes.DeadlineExceeded {
-		w.mark(markShortDeadline)
-	}
 	switch {
 	case err == nil:
 		w.calls.Answered++

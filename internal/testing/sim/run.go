@@ -13,14 +13,12 @@ import (
 
 type Config struct {
 	Length    time.Duration // simulated time
-	EventEach time.Duration // average time between two events, not counting the quiet periods
-	CallEach  time.Duration
-	Kind      string // kind of source, or "" for a random one
-	Dir       string
+	EventEach time.Duration // the average time between two events, without the quiet periods
+	Kind      string        // the kind of source; "" for a random one
+	Dir       string        // the directory for the files of sources
 	PickFirst bool
-	Pair      string // two faults, e.g. "kill+hang"; "" for any faults
-	Load      bool   // always end with a load; otherwise only some simulations do
-	Marks     *Marks
+	Pair      string // two faults such as "kill+hang"; "" for any faults
+	Load      bool   // the simulation ends with a load; otherwise, some do
 }
 
 // Run runs a simulation and returns its log and call counts. It must be called in a synctest
@@ -36,7 +34,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 		w.pair.running, w.pair.done = &calls, done
 		calls.Go(func() { w.pairTraffic(seed) })
 	} else {
-		calls.Go(func() { w.traffic(config.CallEach, done, &calls) })
+		calls.Go(func() { w.traffic(done, &calls) })
 	}
 	calls.Go(func() { w.watch(done) })
 	if w.pair != nil {
@@ -50,9 +48,6 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w.end()
 	w.calls.Failovers += int(w.channel.failovers.Load())
 	w.Log.Event("%v", w.calls)
-	if config.Marks != nil {
-		config.Marks.add(w.marked.all())
-	}
 	return w.Log, w.calls, nil
 }
 
@@ -100,8 +95,8 @@ func (w *World) checkWhenQuiet() {
 	w.channel.setSettled(certain)
 }
 
-func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.WaitGroup) {
-	ticker := time.NewTicker(each)
+func (w *World) traffic(done <-chan struct{}, calls *sync.WaitGroup) {
+	ticker := time.NewTicker(w.callEach)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		select {
@@ -123,7 +118,6 @@ func (w *World) watch(done <-chan struct{}) {
 		case <-ticker.C:
 			w.currentChannel().check()
 			w.checkUpdate()
-			w.markSecondServer()
 		}
 	}
 }

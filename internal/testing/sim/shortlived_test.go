@@ -12,12 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
-
-	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // limitedServer sends GOAWAY on each connection after a number of requests, like nginx, or at an
@@ -154,7 +148,7 @@ func TestCrashLoopBelowFailover(t *testing.T) {
 // callBoth makes calls on a channel with two priorities of one endpoint each. The first is s.
 func callBoth(t *testing.T, s *limitedServer, query string, clients, calls int, interval time.Duration) (failed, atBackup int64) {
 	network := NewNetwork(func(string, ...any) {})
-	var resolvers []resolver.Builder
+	var tiers [2][]string
 	for i, server := range []*limitedServer{s, {}} {
 		address := fmt.Sprintf("10.%d.0.1:443", i+1)
 		network.SetLink(address, Link{Delay: 100 * time.Microsecond})
@@ -165,16 +159,9 @@ func callBoth(t *testing.T, s *limitedServer, query string, clients, calls int, 
 		go server.serve(lis)
 		defer server.wg.Wait()
 		defer lis.Close()
-		builder := manual.NewBuilderWithScheme(fmt.Sprint("tier", i+1))
-		builder.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}})
-		resolvers = append(resolvers, builder)
+		tiers[i] = []string{address}
 	}
-	cc, err := grpc.NewClient("failover:///tier1:%2F%2F%2Fx,tier2:%2F%2F%2Fx"+query,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.Dial),
-		given.Dial(given.Sources(failover.WithResolvers(resolvers...))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cc := openTiers(t, network, query, tiers)
 	defer func() {
 		cc.Close()
 		sleep(time.Second) // until the servers have read the end of their connections

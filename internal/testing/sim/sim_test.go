@@ -17,9 +17,6 @@ var (
 	firstSeed = flag.Uint64("sim.seed", 1, "first seed; 0 for a random one")
 	seeds     = flag.Int("sim.seeds", 5, "number of seeds")
 	runFor    = flag.Duration("sim.for", 0, "run new seeds for this long instead of -sim.seeds")
-	length    = flag.Duration("sim.length", time.Hour, "simulated length of a world")
-	eventEach = flag.Duration("sim.event", 2*time.Minute, "average time between events")
-	callEach  = flag.Duration("sim.call", time.Second, "time between calls")
 	kind      = flag.String("sim.source", "", "failover, eds, file or mixed; empty for a random one")
 	day       = flag.Bool("sim.day", false, "run each world for a day, with an event every four minutes on average")
 	pickFirst = flag.Bool("sim.pickfirst", false, "set pickFirst in all targets")
@@ -28,12 +25,6 @@ var (
 )
 
 func TestWorlds(t *testing.T) {
-	if *day {
-		*length, *eventEach = 24*time.Hour, 4*time.Minute
-	}
-	if *loadOnly {
-		*length = 0
-	}
 	first := *firstSeed
 	if first == 0 {
 		first = rand.Uint64N(1 << 48)
@@ -62,8 +53,15 @@ func live(t *testing.T, seed uint64, pair string) bool {
 			panic(fmt.Sprintf("%s has not ended after %v", name, longestLife))
 		})
 		defer hung.Stop()
+		length, eventEach := time.Hour, 2*time.Minute
+		switch {
+		case *loadOnly:
+			length = 0
+		case *day:
+			length, eventEach = 24*time.Hour, 4*time.Minute
+		}
 		synctest.Test(t, func(t *testing.T) {
-			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair, Load: *loadOnly, Marks: &marks})
+			log, calls, err := Run(seed, Config{Length: length, EventEach: eventEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair, Load: *loadOnly})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,6 @@ func (w *World) checkStandbys(q expectation) {
 	inUse := q.priorities[0]
 	for i := inUse + 1; i < min(len(w.knownTruth), inUse+1+w.settings.warmStandby); i++ {
 		for _, s := range w.settings.shares(w.knownTruth[i], w.reachable) {
-			w.mark(markStandby)
 			if !slices.ContainsFunc(s.endpoints, w.hasConnection) {
 				w.Log.Break(ruleStandby, "none of %v in p%d is connected, although p%d is in use with warmStandby=%d", s.endpoints, i, inUse, w.settings.warmStandby)
 			}

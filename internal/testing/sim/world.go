@@ -114,8 +114,6 @@ type World struct {
 	load                 *load
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
-	marked               marked
-	dialFailedAt         map[string]time.Time
 }
 
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
@@ -138,15 +136,14 @@ func (c Config) rand(seed uint64) *rand.Rand {
 
 func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
-		Log:          newLog(),
-		rand:         config.rand(seed),
-		callEach:     config.CallEach,
-		backends:     make(map[string]*Backend),
-		conditions:   make(map[string]*condition),
-		removedAt:    make(map[string]time.Time),
-		everKnown:    make(map[string]bool),
-		dialFailedAt: make(map[string]time.Time),
-		goroutines:   len(goroutines()),
+		Log:        newLog(),
+		rand:       config.rand(seed),
+		callEach:   time.Second,
+		backends:   make(map[string]*Backend),
+		conditions: make(map[string]*condition),
+		removedAt:  make(map[string]time.Time),
+		everKnown:  make(map[string]bool),
+		goroutines: len(goroutines()),
 	}
 	currentWorld.Store(w)
 	w.network = NewNetwork(w.Log.Event)
@@ -235,7 +232,7 @@ func (w *World) dial() error {
 	cc, err := grpc.NewClient(w.target,
 		grpc.WithResolvers(observed...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(w.dialBackend),
+		grpc.WithContextDialer(w.network.Dial),
 		grpc.WithStatsHandler(observer),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -251,12 +248,6 @@ func (w *World) dial() error {
 	w.cc = cc
 	w.mu.Unlock()
 	return nil
-}
-
-func (w *World) isOpen(c *channel) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.channel == c && w.cc != nil
 }
 
 func (w *World) currentChannel() *channel {

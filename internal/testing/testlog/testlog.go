@@ -1,4 +1,4 @@
-// Package testlog records log lines of gRPC and this module.
+// Package testlog records what gRPC and this module log.
 package testlog
 
 import (
@@ -67,7 +67,7 @@ func containsAll(line string, texts []string) bool {
 	return true
 }
 
-// Wait waits for a single log line that contains all texts. If there's none within timeout, the
+// Wait waits for a single log line that contains all of texts. If there's none within timeout, the
 // test fails.
 func (l *Log) Wait(t *testing.T, timeout time.Duration, texts ...string) {
 	t.Helper()

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Percent formats a share in percent, with at most one decimal place and without the percent sign.
+// Percent formats a share as a percentage, with at most one decimal place and without the percent
+// sign.
 func Percent(share float64) string {
 	if share > 0 && share < 0.0005 {
 		return "< 0.1"

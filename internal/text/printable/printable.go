@@ -32,7 +32,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is Text, truncated to about limit bytes. If it had to truncate the text, it says how long it
+// Line is like Text, but truncates s to about limit bytes. In that case, it also says how long s
 // was.
 func Line(s string, limit int) string {
 	if len(s) <= limit {

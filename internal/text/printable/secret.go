@@ -219,7 +219,7 @@ func isHarmless(value string) bool {
 }
 
 func isSecretName(name string) bool {
-	// We hide these values no matter where they show up. With other names, we only hide the value
+	// We hide these values no matter where they show up. For any other name, we only hide the value
 	// in the target itself. If we hid the "east" of dc=east everywhere, we'd also hide parts of
 	// host names.
 	name = strings.ToLower(name)

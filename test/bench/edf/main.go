@@ -1,5 +1,4 @@
-// Command edf compares weighted pickers. It prints a Markdown table of medians, and a second table
-// with the cost of bring-up and updates:
+// Command edf compares weighted pickers. It prints a Markdown table of medians:
 //
 //	go run ./test/bench/edf
 //
@@ -36,5 +35,4 @@ func main() {
 		}
 	}
 	t.footer()
-	updates(*counts, *most)
 }

@@ -58,12 +58,6 @@ func (t *tree) close() {
 	<-t.picking
 }
 
-func (t *tree) update(state balancer.ClientConnState) {
-	must(t.policy.UpdateClientConnState(state))
-	_, err := t.cc.State().Picker.Pick(balancer.PickInfo{})
-	must(err)
-}
-
 func answerOf(weights []uint32) *discovery.Answer {
 	locality := discovery.Locality{Region: "us-east", Weight: 1}
 	for i, weight := range weights {

@@ -1,8 +1,8 @@
 // Command stockclient is a gRPC-Go client for the interop tests. It uses gRPC-Go's own xds: targets
-// and none of this project's code. The target is its argument. Each line on stdin is a number of
-// calls to make, one after another. When they're done, stockclient prints a line of JSON with the
-// number of successful calls by backend and, if a call failed, its error. The bootstrap
-// configuration is in the environment variable GRPC_XDS_BOOTSTRAP_CONFIG.
+// and none of this project's code. Its only argument is the target. Each line on stdin has a number
+// of calls to make, one after another. When they're done, stockclient prints a line of JSON with
+// the number of successful calls by backend and, if a call failed, its error. The bootstrap
+// configuration is in the GRPC_XDS_BOOTSTRAP_CONFIG environment variable.
 package main
 
 import (

@@ -114,7 +114,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	count := map[outcome]int{}
 	remaining := func() int { return n - count[killed] - count[hung] - count[survived] - count[equivalentMutant] }
 	for remaining() > 0 && len(all) > 0 {
-		batch := min(len(all), remaining()*4/3+1) // about a quarter of them won't compile
+		batch := min(len(all), remaining()*4/3+1) // about a quarter of the mutants does not compile
 		if err := testBatch(dir, all[:batch], tests, known, count, remaining); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func testPackage(dir string, n int, match string, random *rand.Rand, known map[s
 	return nil
 }
 
-// testBatch continues until remaining returns 0.
+// We go on until remaining returns 0.
 func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -180,6 +180,7 @@ func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	return testWoven(tests, p, 0)
 }
 
+// The first suite that fails for the mutant is enough.
 func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {

@@ -15,9 +15,9 @@ import (
 type mutant struct {
 	file, pkg      string
 	line           int
-	function       *ast.FuncDecl // the one that's changed, or nil outside functions
-	from, to       string
-	original, code []byte
+	function       *ast.FuncDecl // the changed function, or nil outside functions
+	from, to       string        // the line before and after the change
+	original, code []byte        // the content of the file before and after the change
 	set            *token.FileSet
 
 	number     int
@@ -122,7 +122,7 @@ func (w *walker) replace(pos token.Pos, length int, with string) {
 	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
 	m.line = m.set.Position(pos).Line
 	if m.function != nil && pos < m.function.Body.Pos() {
-		m.function = nil // a copy of the function would need the same signature
+		m.function = nil // the copy of the function must have the same signature
 	}
 	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
 	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
+// Without a mutant, the tests of a package may take so long.
 const maxTimeout = 10 * time.Minute
 
 type suite struct {
-	dir            string
+	dir            string // the directory of the package
 	flags          []string
-	limit          time.Duration // 0 before the first run
-	failsUnmutated bool          // they fail even without a mutant, so they can't detect any
+	limit          time.Duration // the timeout of the tests; 0 before the first run
+	failsUnmutated bool          // the tests fail even without a mutant, so they cannot detect mutants
 }
 
-// suitesOf makes sure that tests with random input get the same input for each mutant. They also
-// must not save failing input to a file, since later runs would read that.
+// Tests with random input must use the same input for each mutant, and must not save failing input
+// to a file: later runs would read it.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
@@ -39,8 +40,8 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	return all, nil
 }
 
-// run also runs the tests without a mutant the first time. If they fail, they can't detect any
-// mutants, and all of them count as survived.
+// On the first call, we also run the tests without a mutant. If they fail then, they cannot detect
+// mutants, and all mutants count as survived.
 func (s *suite) run(p *program, number int) (outcome, error) {
 	test, err := p.test(s)
 	if err != nil || test == "" {

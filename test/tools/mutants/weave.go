@@ -14,15 +14,16 @@ import (
 	"strings"
 )
 
-// A build takes far longer than most tests, so we weave many mutants into one program. Each of them
-// adds a changed copy of its function, and the original function calls that copy if the environment
-// variable MUTANT is the mutant's number:
+// A build takes much longer than most tests, so a woven program contains many mutants. For each, it
+// has a changed copy of the function. The original function calls this copy if the environment
+// variable MUTANT is the number of the mutant:
 //
 //	func (c *Child) State() State { return c.state }
 //
 //	func (c *Child) State() State { switch mutant { case 7: return c.State_7() }; return c.state }
 //	func (c *Child) State_7() State { return c.state + 1 }
 
+// We add a file with this source, which reads the number of the mutant.
 const chooser = `package %s
 
 import (
@@ -33,12 +34,12 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// weave puts all mutants that compile into the program, and marks the rest as uncompiled. Outside
-// of functions, we can't weave.
+// All mutants that compile are in the program; the others are marked as uncompiled. Those outside
+// functions cannot be woven.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
-		copies := map[string][]*mutant{} // by file: which mutant each line belongs to
+		copies := map[string][]*mutant{} // by file, the mutant to which each line belongs
 		byFile := map[string][]*mutant{}
 		for i, m := range mutants {
 			m.number = i + 1
@@ -77,7 +78,7 @@ func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	return found
 }
 
-// weaveFile records in copies which mutant each line belongs to.
+// copies gets to which mutant each line belongs.
 func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	byFunction := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {
@@ -155,9 +156,10 @@ func dispatch(mutants []*mutant) (edits []edit) {
 	return append(edits, edit{m.offset(function.Body.Lbrace) + 1, 0, text.String()})
 }
 
+// A program has changed files, and test binaries that were built with them.
 type program struct {
 	scratch string
-	replace map[string]string
+	replace map[string]string // the changed files, for go's -overlay flag
 	tests   map[*suite]string // "" if a package has no tests
 }
 
@@ -183,6 +185,7 @@ func (p *program) run(dir, command string, args ...string) (string, error) {
 	return runIn(dir, nil, 2*maxTimeout, "go", append([]string{command, "-overlay", file}, args...)...)
 }
 
+// The result is "" if the package has no tests.
 func (p *program) test(s *suite) (string, error) {
 	if test, ok := p.tests[s]; ok {
 		return test, nil

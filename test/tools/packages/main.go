@@ -1,6 +1,6 @@
-// Command packages draws docs/packages.svg. It shows the packages of the product in groups, with
-// arrows for imports between groups. If a package is in no group, a group names a package that
-// doesn't exist, or an arrow would point up, it fails.
+// Command packages draws the picture in CONTRIBUTING.md, which shows the packages of the product in
+// groups, and the imports between groups as arrows. It fails if a package is in no group, if a
+// group names a package that does not exist, or if an arrow would point up.
 //
 //	go run ./packages [--check]     from the directory tools; --check only compares the picture
 package main
@@ -20,37 +20,36 @@ import (
 )
 
 const (
-	root    = "github.com/understudy-lb/understudy"
-	picture = "docs/packages.svg"
+	root  = "github.com/understudy-lb/understudy"
+	page  = "CONTRIBUTING.md"
+	fence = "```mermaid\nflowchart TD\n"
 )
 
 type group struct {
-	title       string
-	packages    []string // NAME/... is NAME and everything below it, as one
-	row         int
-	left, right int
-	base        bool // nearly everything imports it, so leave out the arrows
+	title    string
+	packages []string // packages; NAME/... means NAME and all packages below it, as one
+	base     bool     // most groups import this group, so arrows to it are not drawn
 }
 
-// groups may only import groups in lower rows.
+// A group may import only groups below it.
 var groups = []group{
-	{title: "the command", packages: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
-	{title: "the public package", packages: []string{".", "policy"}, row: 1, left: 20, right: 340},
-	{title: "the live page", packages: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
+	{title: "the command", packages: []string{"cmd/understudy/...", "internal/rehearse"}},
+	{title: "the public package", packages: []string{".", "policy"}},
+	{title: "the live page", packages: []string{"debug", "internal/page"}},
 	{title: "sources of endpoints", packages: []string{
 		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/...",
-	}, row: 2, left: 20, right: 340},
-	{title: "the resolver of a target", packages: []string{"internal/channel/join"}, row: 3, left: 20, right: 340},
+	}},
+	{title: "the resolver of a target", packages: []string{"internal/channel/join"}},
 	{title: "policies", packages: []string{
 		"policy/priority", "policy/weightedtarget", "policy/weightedroundrobin", "policy/pickfirst", "policy/outlierdetection", "policy/drop", "policy/hierarchy",
-	}, row: 4, left: 370, right: 670},
-	{title: "answers to a tree of policies", packages: []string{"internal/channel/topology"}, row: 5, left: 20, right: 340},
-	{title: "the contract of sources", packages: []string{"discovery"}, row: 6, left: 20, right: 340},
-	{title: "what policies share", packages: []string{"internal/lb/..."}, row: 7, left: 370, right: 670},
-	{title: "pure cores: they decide, without clock, locks or gRPC", packages: []string{"internal/core/..."}, row: 8, left: 20, right: 940},
+	}},
+	{title: "answers to a tree of policies", packages: []string{"internal/channel/topology"}},
+	{title: "the contract of sources", packages: []string{"discovery"}},
+	{title: "what policies share", packages: []string{"internal/lb/..."}},
+	{title: "pure cores: they decide, without clock, locks or gRPC", packages: []string{"internal/core/..."}},
 	{title: "used by all except the cores", packages: []string{
 		"internal/config/...", "internal/net/...", "internal/text/...",
-	}, row: 9, left: 20, right: 940, base: true},
+	}, base: true},
 }
 
 // ungrouped packages aren't imported by anything in the product, so they're not in the picture.
@@ -64,6 +63,7 @@ func main() {
 	}
 }
 
+// run compares or replaces the picture, which is a block of Mermaid in the page.
 func run(repository string, check bool) error {
 	imports, err := list(repository)
 	if err != nil {
@@ -73,16 +73,44 @@ func run(repository string, check bool) error {
 	if err != nil {
 		return err
 	}
-	drawn, file := draw(arrows), filepath.Join(repository, picture)
-	if !check {
-		return os.WriteFile(file, drawn, 0o644)
-	}
-	if now, err := os.ReadFile(file); err != nil {
+	file := filepath.Join(repository, page)
+	text, err := os.ReadFile(file)
+	if err != nil {
 		return err
-	} else if !bytes.Equal(now, drawn) {
-		return fmt.Errorf("%s is not current: run make packages", picture)
+	}
+	before, rest, _ := strings.Cut(string(text), fence)
+	_, after, found := strings.Cut(rest, "```\n")
+	if !found {
+		return fmt.Errorf("%s has no block of Mermaid", page)
+	}
+	drawn := before + fence + draw(arrows) + "```\n" + after
+	if !check {
+		return os.WriteFile(file, []byte(drawn), 0o644)
+	}
+	if drawn != string(text) {
+		return fmt.Errorf("the picture in %s is not current: run make packages", page)
 	}
 	return nil
+}
+
+func draw(arrows map[int][]int) string {
+	var b strings.Builder
+	for i, g := range groups {
+		var names []string
+		for _, dir := range g.packages {
+			if dir = strings.TrimSuffix(dir, "/..."); dir == "." {
+				dir = "understudy"
+			}
+			names = append(names, dir)
+		}
+		fmt.Fprintf(&b, "  %d[\"<b>%s</b><br>%s\"]\n", i, g.title, strings.Join(names, "<br>"))
+	}
+	for from := range groups {
+		for _, to := range arrows[from] {
+			fmt.Fprintf(&b, "  %d --> %d\n", from, to)
+		}
+	}
+	return b.String()
 }
 
 func list(repository string) (map[string][]string, error) {
@@ -155,7 +183,7 @@ func arrows(imports map[string][]string) (map[int][]int, error) {
 			if !known || to == from || groups[to].base || slices.Contains(edges[from], to) {
 				continue
 			}
-			if groups[to].row <= groups[from].row {
+			if to < from {
 				return nil, fmt.Errorf("%s imports %s, but group %q is not below %q", dir, path, groups[to].title, groups[from].title)
 			}
 			edges[from] = append(edges[from], to)

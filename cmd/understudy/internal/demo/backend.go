@@ -38,7 +38,7 @@ type backend struct {
 	mode                             atomic.Int32
 	server                           *grpc.Server // nil while killed
 	gate                             sync.RWMutex // locked while hanging
-	limit                            *time.Ticker // shared by the priority; when full, a call has to wait for a tick
+	limit                            *time.Ticker // shared by the priority; in mode full, a call has to wait for a tick
 }
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }

@@ -1,9 +1,7 @@
 package demo
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -48,27 +46,5 @@ func TestBackendTakesEachMode(t *testing.T) {
 		if status.Code(err) != test.want || err == nil && answer != b.address {
 			t.Errorf("a backend that is %s answers %q, %v; want %v", test.mode, answer, err, test.want)
 		}
-	}
-}
-
-// A backend that hangs accepts connections but completes no handshake, and can be killed.
-func TestHungBackendAcceptsNoCalls(t *testing.T) {
-	t.Parallel()
-	b := &backend{}
-	if err := b.set(hung); err != nil {
-		t.Fatal(err)
-	}
-	cc, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := callWhoAmI(ctx, cc); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("error = %v, want that the deadline passed", err)
-	}
-	if err := b.set(killed); err != nil || b.current() != killed {
-		t.Errorf("the backend is %s, %v", b.current(), err)
 	}
 }

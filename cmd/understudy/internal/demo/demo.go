@@ -1,5 +1,5 @@
-// Package demo demonstrates a channel. Backends die and come back, weights change, a priority is
-// full, and calls continue all the while. Everything runs in this process, on loopback.
+// Package demo shows a channel at work. Backends die and come back, weights change, a priority
+// fills up, and there are calls the whole time. Everything runs in this process, on loopback.
 package demo
 
 import (

@@ -145,7 +145,7 @@ func (w *withControls) Write(body []byte) (int, error) {
 	header := w.Header()
 	header.Del("Content-Length")
 	header.Set("Content-Security-Policy", strings.Replace(header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
-	// The buttons reload the page. If it also reloaded by itself, they'd lose the focus.
+	// The buttons reload the page. If it also reloaded by itself, they'd lose focus.
 	text := strings.NewReplacer(`<main id="main"`, w.controls+`<main id="main"`, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, "").Replace(string(body))
 	_, err := w.ResponseWriter.Write([]byte(text))
 	return len(body), err

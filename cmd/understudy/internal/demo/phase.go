@@ -165,8 +165,8 @@ type PhaseResult struct {
 	Failed int    `json:"failed"`
 	// Priority is the highest priority that has answered, or -1.
 	Priority int `json:"priority"`
-	// FailoverMS is how many milliseconds after a priority was killed the next one gave its first
-	// answer. It's nil in other phases.
+	// FailoverMS is the time from when a priority was killed to the first answer from the next one,
+	// in milliseconds. It's nil in other phases.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
 	Problems   []string         `json:"problems,omitempty"`
@@ -175,8 +175,8 @@ type PhaseResult struct {
 }
 
 // EndpointResult is the result of one endpoint in a phase. Shares are fractions of the last calls
-// that were answered. Expected only says how the endpoint's priority should have divided up its
-// calls, however many it got.
+// that were answered. Expected takes the priority's share as given, and only says how it should
+// have been divided up among the priority's endpoints.
 type EndpointResult struct {
 	Address  string  `json:"address"`
 	Locality string  `json:"locality"`

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// Unless the user has given us numbers, we compare the weights of the endpoints.
+// Unless the user has told us the capacities, we compare the weights of the endpoints.
 func (r *Result) warn(o Options, overflow bool) (err error) {
 	unit, capacity, endpoints := "%s of %s calls/s", make([]float64, r.numbers), make([]int, r.numbers)
 	each := make([]float64, r.numbers) // 0 means use the weight
@@ -33,7 +33,7 @@ func (r *Result) warn(o Options, overflow bool) (err error) {
 	return nil
 }
 
-// Capacities parses how many calls a second one endpoint of each priority can answer.
+// Capacities parses the capacity that an endpoint of each priority has, in calls per second.
 func Capacities(given map[string]string, priorities int) (all []float64, err error) {
 	for p := range priorities {
 		rate, ok := given[fmt.Sprintf("p%d", p)]

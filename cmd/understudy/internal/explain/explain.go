@@ -1,5 +1,5 @@
 // Package explain computes each endpoint's share of the calls for a file or target, and where calls
-// go when endpoints are down. It leaves the decisions to internal/rehearse, which is made of the
+// go when endpoints are down. All decisions are made in internal/rehearse, which is built from the
 // policies' own cores.
 package explain
 
@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// ErrNoEndpoint is returned by Run if no endpoint can receive calls. The result has already been
-// printed then.
+// ErrNoEndpoint is returned by Run if no endpoint can receive calls. By then, the result has been
+// printed.
 var ErrNoEndpoint = errors.New("no endpoint can take calls")
 
 // OutputError is returned by Run if it can't write the result.
@@ -36,10 +36,10 @@ type Options struct {
 	Down []string
 	// Options are channel options as in the query of a target, each NAME=VALUE.
 	Options []string
-	// Capacity says how many calls one endpoint of each priority can answer in a second, e.g. p0
-	// and 20/s.
+	// Capacity is how many calls per second an endpoint of each priority can answer. The key is the
+	// priority, e.g. p0, and the value is like 20/s.
 	Capacity   map[string]string
-	Rate       float64 // calls of all clients in a second, 0 if unknown
+	Rate       float64 // calls per second by all clients together, 0 if unknown
 	Kubeconfig kubeconfig.Options
 	JSON       bool
 	In         io.Reader
@@ -62,7 +62,7 @@ func (o *Options) Flags(flags *pflag.FlagSet) {
 	o.Kubeconfig.Flags(flags)
 }
 
-// Run explains a file or a target. If it returns an error, the input is invalid, unless it's
+// Run explains a file or a target. An error means that the input is invalid, unless it's
 // ErrNoEndpoint, ErrNoAnswer, an *OutputError or ctx's error.
 func Run(ctx context.Context, o Options) error {
 	results, asList, settings, err := Resolve(ctx, o)
@@ -89,8 +89,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // Resolve returns one result for each cluster, along with the settings of channels. Whatever should
-// be down is marked as such, but shares aren't filled in yet. asList means that the file has a list
-// of clusters.
+// be down is already marked as such, but the shares aren't filled in yet. asList means that the
+// file has a list of clusters.
 func Resolve(ctx context.Context, o Options) (results []*Result, asList bool, settings options.Settings, err error) {
 	subjects, asList, settings, err := o.subjects(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // We use two clients here. One of them tells us where its calls go while some endpoints are down,
-// the other where they go as priorities fail one after another.
+// and the other where they go as priorities fail one after another.
 func (r *Result) play(settings options.Settings) {
 	world := rehearse.OfTree(r.Tree)
 	up, owners := world, make([][]*Endpoint, len(world.Priorities))
@@ -42,7 +42,7 @@ func (r *Result) play(settings options.Settings) {
 		}
 	}
 	if n := len(world.Priorities); world.Source(n-1) != n-1 {
-		return // these are near groups, so the numbers wouldn't match the priorities in the file
+		return // a priority was split by distance, so the numbers wouldn't match those in the file
 	}
 	uses := rehearse.Rest(world)
 	for p, of := range r.Tree.Priorities {

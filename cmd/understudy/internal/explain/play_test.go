@@ -171,7 +171,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
-func largeFile(t testing.TB, endpoints int) string {
+func largeFile(t *testing.T, endpoints int) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("endpoints:\n")
@@ -186,13 +186,4 @@ func largeFile(t testing.TB, endpoints int) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-func BenchmarkRun(b *testing.B) {
-	path := largeFile(b, 10_000)
-	for b.Loop() {
-		if err := Run(b.Context(), Options{File: path, Out: &strings.Builder{}}); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

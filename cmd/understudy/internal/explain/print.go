@@ -46,7 +46,7 @@ func (r *Result) printTables(w *bytes.Buffer, paint table.Painter) {
 		e := &r.Endpoints[i]
 		rows = append(rows, row(e.Priority, e.Cluster, e.Locality, e.LocalityWeight, strings.Join(e.addresses(), " or "), e.Weight, table.Percent(e.Share, 2), e.remark()))
 	}
-	const repeated = 3 // we blank the first cells of a row if they're the same as in the row above
+	const repeated = 3 // how many of a row's first cells we blank if they're the same as in the row above
 	for i := len(rows) - 1; i > 1; i-- {
 		for c := 0; c < repeated && rows[i][c] == rows[i-1][c]; c++ {
 			rows[i][c] = ""

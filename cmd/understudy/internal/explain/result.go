@@ -22,7 +22,8 @@ type Result struct {
 	Dropped   float64          `json:"dropped"`
 	Down      []string         `json:"down"`
 	Options   []string         `json:"options"`
-	// Error is the error that calls get, either all of them or those that are dropped.
+	// Error is what calls fail with: all of them if no endpoint can take calls, and otherwise only
+	// those that are dropped.
 	Error    string   `json:"error,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
@@ -39,7 +40,7 @@ type Endpoint struct {
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
 	// StandsFor describes endpoints that only a channel would look up, such as those behind a DNS
-	// name. Address is just a placeholder then.
+	// name. In that case, Address is just a placeholder.
 	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`

@@ -170,7 +170,7 @@ func (o *Options) ofTarget(ctx context.Context) (s subject, settings options.Set
 	return s, settings, nil
 }
 
-// await returns once all mechanisms have answered or failed, but after maxWait at the latest.
+// await returns once all mechanisms have answered or failed, or after maxWait.
 func await(ctx context.Context, target string, program options.Program) (last join.State, err error) {
 	states := make(chan join.State, 1)
 	stop, err := join.Follow(target, program, func(state join.State) {

@@ -1,5 +1,5 @@
-// Package rehearse plays outages of a target's priorities before they happen, to find out what
-// they'd cost.
+// Package rehearse simulates outages of a target's priorities to find out what they'd cost before
+// they really happen.
 package rehearse
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// ErrAboveBudget is returned by Run if the result is above the budget. It has already been printed
-// then.
+// ErrAboveBudget is returned by Run if the result is above the budget. By then, the result has been
+// printed.
 var ErrAboveBudget = errors.New("above the budget")
 
 type Options struct {
@@ -38,7 +38,7 @@ type Options struct {
 	Faults   []string // names of faults to play, e.g. "p0 killed"; empty for all
 	Seed     uint64
 	Budget   string // file name, or ""
-	Write    bool   // write the file instead of judging by it
+	Write    bool   // write the budget instead of checking the result against it
 	Plot     string // file name, or ""
 	JSON     bool
 	Out      io.Writer

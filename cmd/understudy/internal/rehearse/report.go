@@ -28,12 +28,12 @@ type Priority struct {
 	Capacity  float64 `json:"capacity"` // calls per second
 }
 
-// Row is what a fault costs.
+// Row has the results of one scenario.
 type Row struct {
 	Fault    string    `json:"fault"`
 	Calls    int       `json:"calls"`
 	Lost     int       `json:"lost"`
-	Refused  int       `json:"refused"` // included in Lost; by the client, because every priority is full
+	Refused  int       `json:"refused"` // also counted as lost; the client refused them because every priority was full
 	Gap      float64   `json:"seconds_without_answer"`
 	Normal   *float64  `json:"seconds_until_normal"` // counted from the fault; null if it's not back to normal when the run ends
 	Moves    int       `json:"moves"`

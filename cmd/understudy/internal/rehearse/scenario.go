@@ -15,7 +15,7 @@ type scenario struct {
 	outcome *rehearse.Outcome
 }
 
-// Each of these is played on one priority at a time, and then on two at once.
+// Each of these is played in one priority at a time, and then in two at once.
 var faults = []struct {
 	name   string
 	fault  rehearse.Fault

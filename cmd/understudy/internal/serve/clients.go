@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// clients counts requests, ACKs and NACKs, and logs the ones that don't happen often. If a stream
-// exceeds a limit, we end it.
+// clients counts requests, ACKs and NACKs, and logs the rarer ones. If a stream exceeds a limit, we
+// end it.
 type clients struct {
 	log           *slog.Logger
 	metrics       *metrics
@@ -207,7 +207,7 @@ func logNames(names []string) (list []string) {
 }
 
 // A gRPC client never gets anywhere near these limits (docs/limits.md). It needs one stream with
-// three types, and one name per cluster for each.
+// three types, and one name per cluster for each type.
 const (
 	maxMessage = 256 << 10 // bytes in a request
 	maxStreams = 8         // concurrent streams per connection
@@ -224,7 +224,7 @@ const (
 )
 
 func serverOptions(largeRequests *limiter) []grpc.ServerOption {
-	const window = 64 << 10 // bytes that a client can send before the server has read them
+	const window = 64 << 10 // bytes that a client can send ahead of what we've read
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), largeRequests}),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -239,7 +239,7 @@ func serverOptions(largeRequests *limiter) []grpc.ServerOption {
 }
 
 // codec decodes large requests one at a time, since decoding takes many times their size in memory.
-// They may have to wait afterwards, so we drop everything we don't need.
+// A decoded request may still have to wait, so we drop everything we don't need.
 type codec struct {
 	encoding.CodecV2
 	largeRequests *limiter

@@ -15,10 +15,10 @@ import (
 
 // reading is the current content of a source, i.e. of a file or a target of --from.
 type reading struct {
-	source string // the path, or the target without secrets; a directory's path if we couldn't read it
-	// by name. If it's nil, we don't know (e.g. the file is just being written) and keep serving
-	// what we had from this source. If there's a nil cluster, it's in the file but without
-	// endpoints.
+	source string // the file's path, or the target without secrets; if we couldn't read a directory, its path
+	// keyed by name. If it's nil, we don't know the clusters, e.g. because the file is just being
+	// written, and keep serving what we had from this source. A nil cluster is in the file but has
+	// no endpoints.
 	clusters map[string]*clusterConfig
 	problem  error
 }
@@ -38,7 +38,7 @@ type reading struct {
 type clusters struct {
 	delay    time.Duration
 	served   map[string]servedCluster // keyed by cluster name
-	bySource map[string][]string      // names that we last had from each source; directories have those of all their files
+	bySource map[string][]string      // names that we last had from each source; a directory has those of all its files
 }
 
 type servedCluster struct {

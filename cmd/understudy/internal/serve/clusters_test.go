@@ -73,7 +73,10 @@ func TestFileWithClusterList(t *testing.T) {
 		t.Errorf("%v are restored", got)
 	}
 	write(t, path, strings.Replace(aggregateFile, "type: STATIC", "type: STRICT_DNS", 1))
-	near := awaitCluster(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
+	var near *clusterv3.Cluster
+	for near.GetType() != clusterv3.Cluster_STRICT_DNS {
+		near = fetchClusters(t, s, "near")["near"]
+	}
 	if near.GetLoadAssignment() == nil {
 		t.Errorf("near is %v", near)
 	}
@@ -108,22 +111,6 @@ func TestOutlierDetectionIsServed(t *testing.T) {
 			t.Errorf("rejected with %v", line)
 		}
 		s.Stop()
-	}
-}
-
-func awaitCluster(t *testing.T, s *Server, name string, matches func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
-	t.Helper()
-	stream := openStream(t, s, nil)
-	request := &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
-	for {
-		send(t, stream, request)
-		r := receive(t, stream)
-		request = &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
-		c := new(clusterv3.Cluster)
-		must(t, r.GetResources()[0].UnmarshalTo(c))
-		if matches(c) {
-			return c
-		}
 	}
 }
 

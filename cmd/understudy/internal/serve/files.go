@@ -48,8 +48,8 @@ func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-// read returns what each file has. hadFiles has the directories whose files we're serving clusters
-// from.
+// read returns the content of each file. The keys of hadFiles are the directories that
+// have files whose clusters we're serving.
 func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	read := make(map[string]bool)
 	for _, path := range f.paths {

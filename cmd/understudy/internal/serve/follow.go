@@ -39,8 +39,8 @@ type followedTarget struct {
 	notes    string // which settings in the answers we ignore
 }
 
-// Before we serve a target, we give its mechanisms this long to answer. The cluster in the cache
-// has the endpoints of all of them, so it's better to keep serving that until then.
+// Before we serve a target, we give its mechanisms this long to answer. The cached cluster has the
+// endpoints of all of them, so it's better to keep serving that in the meantime.
 const mechanismTimeout = 15 * time.Second
 
 func followTargets(o Options, wake func()) (*followedTargets, error) {

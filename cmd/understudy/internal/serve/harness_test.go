@@ -121,12 +121,8 @@ func endpoints(ports ...string) string {
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	temporary := filepath.Join(filepath.Dir(path), ".new")
-	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(temporary, []byte(text), 0o600))
+	must(t, os.Rename(temporary, path))
 }
 
 func remove(t *testing.T, path string) {
@@ -168,9 +164,7 @@ func start(t *testing.T, o Options) (*Server, *logRecorder) {
 	o.Listen = "127.0.0.1:0"
 	o.responseTimeout = cmp.Or(o.responseTimeout, oneHour) // on a slow machine, the streams of a test must not time out
 	s, err := Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Stop)
 	return s, l
 }
@@ -183,34 +177,26 @@ func openStream(t *testing.T, s *Server, creds credentials.TransportCredentials)
 		creds = insecure.NewCredentials()
 	}
 	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(creds))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(func() {
 		cancel()
 		conn.Close()
 	})
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return stream
 }
 
 func send(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryRequest) {
 	t.Helper()
-	if err := stream.Send(r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stream.Send(r))
 }
 
 func receive(t *testing.T, stream adsStream) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	r, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 

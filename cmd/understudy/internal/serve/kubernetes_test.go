@@ -24,9 +24,7 @@ func kubernetesOptions(t *testing.T, api *kubetest.Server) Options {
 func servedEndpoints(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment
-	if err := fetch(t, s, endpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fetch(t, s, endpointType, "web").GetResources()[0].UnmarshalTo(&c))
 	var lines []string
 	for _, l := range c.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
@@ -97,35 +95,5 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	}
 	if a, b := servedEndpoints(t, server1), servedEndpoints(t, server2); a != b {
 		t.Errorf("one serves\n%s\nand the other\n%s", a, b)
-	}
-}
-
-// While the API server is unreachable, the last known endpoints are served, also after a restart
-// with a cache. The metrics report the problem.
-func TestServeWithoutAPIServer(t *testing.T) {
-	t.Parallel()
-	api := kubetest.Start(t)
-	api.Set("web", "s", 80, endpointJSON(1, "a", ""))
-	o := kubernetesOptions(t, api)
-	o.Cache, o.Metrics = t.TempDir(), "0"
-	s, l := start(t, o)
-	l.wait(t, "cluster served")
-	api.SetDown(true)
-	if problem, _ := l.wait(t, "rejected, its last good content is still served")["error"].(string); !strings.Contains(problem, "503 Service Unavailable") && !strings.Contains(problem, "EOF") {
-		t.Errorf("the log says %q", problem)
-	}
-	expectServed(t, s, "while the API server is away", map[string]int{"web": 1})
-	s.Stop()
-	s, l = start(t, o)
-	l.waitForAll(t, "cluster restored from the cache", "rejected, its last good content is still served")
-	expectServed(t, s, "after a restart without it", map[string]int{"web": 1})
-	api.SetDown(false)
-	api.Set("web", "t", 80, endpointJSON(2, "a", ""))
-	l.wait(t, "no longer rejected")
-	next := requestEndpoints(t, openStream(t, s, nil), "web")
-	for next() != 2 {
-	}
-	if text := scrape(t, s); !strings.Contains(text, "understudy_serve_") {
-		t.Errorf("the metrics are %s", text)
 	}
 }

@@ -62,33 +62,44 @@ func expectMetrics(t *testing.T, s *Server, want ...string) {
 	}
 }
 
-func TestMetrics(t *testing.T) {
+// What clients do is logged and counted.
+func TestClientsAreLoggedAndCounted(t *testing.T) {
 	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
-	path := filepath.Join(dir, "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
+	wantLine := func(msg string, fields map[string]any) {
+		t.Helper()
+		line := l.wait(t, msg)
+		for name, want := range fields {
+			if line[name] != want {
+				t.Errorf("logged %v, want %s %v", line, name, want)
+			}
+		}
+	}
 	if host, _, _ := net.SplitHostPort(s.metricsListener.Addr().String()); host != "127.0.0.1" {
 		t.Errorf("metrics without a host are served at %s, want loopback", host)
 	}
 	expectMetrics(t, s, "understudy_serve_clients 0", "understudy_serve_lag_seconds 0")
-
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me", UserAgentName: "test"}})
+	wantLine("client connected", map[string]any{"node": "me", "agent": "test"})
+	wantLine("client request", map[string]any{"type": "ClusterLoadAssignment"})
 	r := receive(t, stream)
-	answer := &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"a"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+	answer := newACK(r, "a")
 	send(t, stream, answer)
-	l.wait(t, "client ACK")
+	wantLine("client ACK", map[string]any{"version": r.GetVersionInfo()})
 	expectMetrics(t, s, "understudy_serve_clients 1", "understudy_serve_acks_total 1", "understudy_serve_lag_seconds 0")
-
-	write(t, path, endpoints("1", "2"))
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
 	answer.ResponseNonce = receive(t, stream).GetNonce()
 	answer.ErrorDetail = &status.Status{Message: "I do not like it"}
 	send(t, stream, answer)
-	l.wait(t, "client NACK")
+	wantLine("client NACK", map[string]any{"reason": "I do not like it", "level": "WARN"})
 	expectMetrics(t, s, "understudy_serve_nacks_total 1")
 	if strings.Contains(scrape(t, s), "lag_seconds 0\n") {
 		t.Error("a client that has rejected the endpoints does not lag behind")
 	}
+	must(t, stream.CloseSend())
+	l.wait(t, "client disconnected")
 }
 
 func TestFailedHandshakesAreLogged(t *testing.T) {

@@ -55,7 +55,7 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// Not safe for concurrent use.
+// set isn't safe for concurrent use.
 func (r *resources) set(c changes, served map[string]servedCluster) error {
 	before := r.current.Load()
 	if len(c.updated)+len(c.removed) == 0 && c.incomplete == before.incomplete {
@@ -106,8 +106,7 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 	if !served {
 		return nil, nil, t.nonce == "" && n.loaded && !n.incomplete
 	}
-	// If a listener or cluster isn't in a response, the client drops it. That's not the case for
-	// endpoints.
+	// Clients drop any listener or cluster that isn't in a response, but they keep endpoints.
 	listsAll := typeURL != endpointType
 	if !n.mayRespond(listsAll, t) {
 		return nil, nil, false
@@ -132,7 +131,7 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
 	// If a response is supposed to list everything, clients drop any resource that isn't in it. So
 	// if we've just started and a file is invalid, responding would make them drop endpoints that
-	// still work. As long as we don't respond, they keep them.
+	// still work. If we don't respond, clients keep what they have.
 	if !n.incomplete || !listsAll || !n.loaded {
 		return n.loaded
 	}

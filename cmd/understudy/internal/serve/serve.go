@@ -53,9 +53,9 @@ type Options struct {
 	// Paths are endpoints files and directories. In a directory, we read all files that end in
 	// .yaml, .yml or .json, unless they're hidden. There must be at least one path or target.
 	Paths []string
-	// From lists targets to follow, each of which is served as one cluster. It's either NAME=TARGET
-	// or just a target, in which case the cluster gets the name of the target's authority. All of
-	// this project's targets are allowed, but policy parameters have no effect.
+	// From lists targets to follow, each of which is served as one cluster. An entry is either
+	// NAME=TARGET or just a target, in which case the cluster gets the name of the target's
+	// authority. All of this project's targets are allowed, but policy parameters have no effect.
 	From       []string
 	Kubeconfig kubeconfig.Options
 	// Listen is the address to serve, host:port. Use port 0 to get a free port (see Server.Addr).
@@ -79,7 +79,7 @@ type Options struct {
 	Policy string
 	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
-	// Metrics is where to serve metrics in Prometheus' text format, /healthz and /readyz:
+	// Metrics is the address for /metrics (in Prometheus' text format), /healthz and /readyz. It's
 	// host:port, or just a port for loopback. If it's empty, they aren't served.
 	Metrics string
 	// MaxConnections limits the connections of all clients together, and MaxNames limits the names
@@ -221,7 +221,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 		background.Go(func() { _ = metrics.Serve(s.metricsListener) })
 		o.Log.Info("metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
 	}
-	// ErrServerStopped only means that Stop was faster than Serve, so it isn't a failure.
+	// ErrServerStopped isn't a failure. It only means that Stop was faster than Serve.
 	if err := server.Serve(limitedListener{s.listener, s.publisher.clients, make(chan struct{}, min(o.MaxConnections, 1<<30))}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
@@ -271,8 +271,8 @@ func metricsAddress(text string) (string, error) {
 // ones.
 type TLS struct {
 	Certificate, Key string
-	// ClientCA has the root certificates for client certificates. Unless it's empty, clients must
-	// have one (mTLS).
+	// ClientCA has the root certificates for client certificates. If it's set, clients must have
+	// one (mTLS).
 	ClientCA string
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // While some content is unknown, we may have nothing to send on a stream. The client would keep
-// waiting because it can reach us, so after this long we end the stream and let it try another
+// waiting because it can reach us. So after this long, we end the stream to let it try another
 // server.
 const responseTimeout = 5 * time.Second
 
@@ -116,8 +116,8 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	}
 	switch {
 	case t.nonce != "" && t.nonce != r.GetResponseNonce():
-		// This request crossed our last response. The client will still answer that one, and say
-		// again what it wants.
+		// This request and our last response crossed on the wire. The client has yet to answer that
+		// response, and will repeat what it wants when it does.
 		log.Debug("client answers an earlier response")
 		return nil
 	case t.waiting:

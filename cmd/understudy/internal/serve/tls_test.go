@@ -14,25 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-func TestMutualTLS(t *testing.T) {
-	a := testcert.New(t)
-	pair := a.Pair("server", "127.0.0.1")
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, path, endpoints("1"))
-	s, _ := start(t, Options{Paths: []string{path}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
-	request := &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}}
-
-	client := a.Pair("client", "client").Load(t)
-	stream := openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}}))
-	send(t, stream, request)
-	receive(t, stream)
-
-	a.Pair("server", "127.0.0.1", "renewed")
-	stream = openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: "renewed"}))
-	send(t, stream, request)
-	receive(t, stream)
-}
-
 // If the TLS files are invalid or only partly renewed, the server continues to use the last valid
 // files.
 func TestInvalidTLSFiles(t *testing.T) {

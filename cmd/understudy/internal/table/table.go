@@ -55,8 +55,8 @@ func (p Painter) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Percent returns a share in percent with the given number of decimal places, or "-" for 0. The
-// results are padded so that a column of them lines up.
+// Percent formats a share as a percentage with the given number of decimal places, or "-" for 0.
+// The results are padded so that a column of them lines up.
 func Percent(share float64, places int) string {
 	text := fmt.Sprintf("%.*f %%", places, 100*share)
 	if share == 0 {

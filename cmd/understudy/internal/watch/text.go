@@ -83,7 +83,7 @@ func (t *treeText) child(child *page.Child, indent string) {
 	t.rows = append(t.rows, []string{indent + sanitize(name), sanitize(state), share, sanitize(remarks(child))})
 	below := child.Below
 	if below != nil && len(below.Children) == 1 && below.Children[0].Below != nil {
-		below = below.Children[0].Below // if there's just one locality, its line would repeat that of the priority
+		below = below.Children[0].Below // if there's just one locality, its line would only repeat the priority's
 	}
 	t.policy(below, "  "+strings.Repeat(" ", len(indent)))
 }

@@ -94,8 +94,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (w *watch) startPage(ctx context.Context, o Options) (err error) {
-	// If it isn't the URL of a debug page, we give up. But if the page just can't be reached, we
-	// try again later.
+	// If it isn't the URL of a debug page, we give up. If the page just can't be reached, we try
+	// again later.
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would garble the screen
 	if w.fetch, w.url, err = openPage(o.Target, o.Dial.TLS); err != nil {
 		return err
