@@ -78,7 +78,7 @@ func plain(targets []target) (trees []topology.Tree) {
 	return trees
 }
 
-func joined(t *testing.T, settings topology.Settings, targets []target) topology.Tree {
+func joined(t *testing.T, settings topology.Settings, targets []target) topology.Update {
 	t.Helper()
 	policies, err := topology.NewPolicies(settings)
 	if err != nil {
@@ -87,7 +87,7 @@ func joined(t *testing.T, settings topology.Settings, targets []target) topology
 	return policies.Combine(plain(targets)...)
 }
 
-func (h *fleet) update(tree topology.Tree) {
+func (h *fleet) update(tree topology.Update) {
 	h.t.Helper()
 	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: tree.Config(), ResolverState: resolver.State{Endpoints: tree.Endpoints}}); err != nil {
 		h.t.Fatal(err)

@@ -19,7 +19,7 @@ func TestRecommended(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree := policies.Combine(topology.Plain("p", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a:1"}}}}))
-	want := OfTree(tree).Policy
+	want := OfUpdate(tree).Policy
 	want.SourcePriorities = nil
 	if got := Recommended(); !reflect.DeepEqual(got, want) {
 		t.Errorf("the model plays %+v, a channel has %+v", got, want)

@@ -30,8 +30,8 @@ func sizeOf(k core.Kept) int {
 	if c, _ := k.Answer.Content.(*topology.Checked); c != nil {
 		n += topology.Size(c.Answer)
 	}
-	for _, p := range k.List {
-		if sized, ok := p.Source.(interface{ Size() int }); ok {
+	for _, m := range k.List {
+		if sized, ok := m.Source.(interface{ Size() int }); ok {
 			n += sized.Size()
 		}
 	}

@@ -108,10 +108,10 @@ func (c *Resolver) send(list []core.Status) error {
 	if len(c.childOf) == 0 {
 		info.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
 	}
-	tree := c.policies.Combine(trees...)
-	state := stateattr.SetConfig(resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.serving}, tree.Config())
+	update := c.policies.Combine(trees...)
+	state := stateattr.SetConfig(resolver.State{Endpoints: update.Endpoints, ServiceConfig: c.serving}, update.Config())
 	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.resolveNowFor), info)
-	size := tree.Size()
+	size := update.Size()
 	logger.Infof("%s: %s: %s", c.config.Scheme, c.config.Target, size)
 	c.live.Note("update: " + size)
 	return c.cc.UpdateState(hierarchy.Seal(state))
