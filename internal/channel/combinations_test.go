@@ -19,7 +19,7 @@ var combinations = map[string]func(policy string) string{
 		case e.IgnoresWeights():
 			return "no"
 		case policy == "round_robin": // a policy of the user's own
-			return "it decides"
+			return "up to the policy"
 		}
 		return "yes"
 	},
