@@ -90,18 +90,18 @@ func (j *Join) childName(name string) string {
 }
 
 func (j *Join) startSource(s *source) {
-	var accepts core.Hears
+	var hears core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
 		stored, _ := s.kept()
 		started, err := s.Start(s.receiver(stored))
 		if err == nil {
 			s.running = &started
-			accepts = core.Hears{ResolveNow: started.ResolveNow != nil, EndpointsFailed: started.EndpointsFailed != nil}
+			hears = core.Hears{ResolveNow: started.ResolveNow != nil, EndpointsFailed: started.EndpointsFailed != nil}
 		} else {
 			j.notStarted(s, err)
 		}
 	}
-	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, accepts)) })
+	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, hears)) })
 }
 
 // If we're replacing a mechanism, its answer may well be in use right now, so it's good enough for

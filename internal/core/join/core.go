@@ -170,13 +170,13 @@ func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 
 // Started is called once a source has started or failed to start. What it reported in the meantime
 // has already been passed in, but we don't send any of it to the channel until now.
-func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
+func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	c.startingCount--
 	m := c.beginEvent(now, id)
 	if m == nil {
 		return nil
 	}
-	m.Hears = accepts
+	m.Hears = hears
 	if m.Phase == Outstanding && m.waits.stored.IsZero() {
 		if _, isStored := c.config.Kept(id); isStored {
 			if m.hush = Hush; m.parent != nil && m.parent.stored {
