@@ -78,16 +78,16 @@ func plain(targets []target) (trees []topology.Tree) {
 	return trees
 }
 
-func joined(t *testing.T, settings topology.Settings, targets []target) topology.Tree {
+func joined(t *testing.T, settings topology.Settings, targets []target) topology.Update {
 	t.Helper()
 	policies, err := topology.NewPolicies(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policies.Join(plain(targets)...)
+	return policies.Combine(plain(targets)...)
 }
 
-func (h *fleet) update(tree topology.Tree) {
+func (h *fleet) update(tree topology.Update) {
 	h.t.Helper()
 	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: tree.Config(), ResolverState: resolver.State{Endpoints: tree.Endpoints}}); err != nil {
 		h.t.Fatal(err)

@@ -29,7 +29,7 @@ type answerTest struct {
 	discovery.Started
 
 	receiver *discovery.Receiver
-	join     *join.Channel
+	join     *join.Resolver
 	conn     lbtest.ClientConn
 	policy   balancer.Balancer
 	updates  int
@@ -73,10 +73,10 @@ func (u *answerTest) answer(tb testing.TB, a *discovery.Answer) {
 func newAnswerTest(tb testing.TB, settings topology.Settings, a *discovery.Answer) *answerTest {
 	u := &answerTest{}
 	u.policy = balancer.Get("understudy_priority").Build(&u.conn, balancer.BuildOptions{})
-	m := join.Mechanism{Mechanism: discovery.Mechanism{Source: u}}
+	e := join.Entry{Mechanism: discovery.Mechanism{Source: u}}
 	var err error
 	u.join, err = join.Start(u, &join.Config{
-		Scheme: "x", Target: "x:///y", Mechanisms: []join.Mechanism{m},
+		Scheme: "x", Target: "x:///y", Entries: []join.Entry{e},
 		Settings: settings,
 	})
 	if err != nil {

@@ -18,8 +18,8 @@ func TestRecommended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := policies.Join(topology.Plain("p", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a:1"}}}}))
-	want := OfTree(tree).Policy
+	tree := policies.Combine(topology.Plain("p", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a:1"}}}}))
+	want := OfUpdate(tree).Policy
 	want.SourcePriorities = nil
 	if got := Recommended(); !reflect.DeepEqual(got, want) {
 		t.Errorf("the model plays %+v, a channel has %+v", got, want)

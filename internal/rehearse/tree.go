@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// OfTree returns the world that a channel with this tree would see: its priorities, a server for
+// OfUpdate returns the world that a channel with this update would see: its priorities, a server for
 // each endpoint in order, and its policy. We can't know how large the servers are. All priorities
 // get the outlier detection of the first.
-func OfTree(tree topology.Tree) World {
-	config := tree.Config()
+func OfUpdate(update topology.Update) World {
+	config := update.Config()
 	n := len(config.Priorities)
 	w := World{Priorities: make([][]Server, n), Drop: make([]float64, n), Policy: Policy{
 		Config: core.Config{
@@ -47,7 +47,7 @@ func OfTree(tree topology.Tree) World {
 			}
 		}
 	}
-	for _, e := range tree.Endpoints {
+	for _, e := range update.Endpoints {
 		path := hierarchy.Path(e)
 		p := slices.Index(config.Priorities, path[0])
 		w.Priorities[p] = append(w.Priorities[p], Server{Weight: max(1, weight.FromEndpoint(e).Weight), Locality: path[1], LocalityWeight: localities[p][path[1]].Weight})

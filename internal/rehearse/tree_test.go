@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
-func treeOf(t *testing.T, near topology.Near, drops []discovery.Drop, zones ...string) topology.Tree {
+func treeOf(t *testing.T, near topology.Near, drops []discovery.Drop, zones ...string) topology.Update {
 	t.Helper()
 	a := &discovery.Answer{Drops: drops, Priorities: []discovery.Priority{{}}}
 	for i, zone := range zones {
@@ -23,12 +23,16 @@ func treeOf(t *testing.T, near topology.Near, drops []discovery.Drop, zones ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree
+	policies, err := topology.NewPolicies(topology.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policies.Combine(tree)
 }
 
 // The near groups of a priority are priorities of the world, as in a channel.
 func TestTreeWithNearGroups(t *testing.T) {
-	w := OfTree(treeOf(t, topology.Near{Prefer: "zone", Place: location.Location{Zone: "b"}}, nil, "a", "b", "c"))
+	w := OfUpdate(treeOf(t, topology.Near{Prefer: "zone", Place: location.Location{Zone: "b"}}, nil, "a", "b", "c"))
 	want := [][]Server{
 		{{Weight: 2, Locality: "/b", LocalityWeight: 3}},
 		{{Weight: 1, Locality: "/a", LocalityWeight: 3}, {Weight: 3, Locality: "/c", LocalityWeight: 3}},
@@ -48,7 +52,7 @@ func TestTreeWithNearGroups(t *testing.T) {
 // Dropped calls are lost, reach no server, and do not change where the others go.
 func TestDrops(t *testing.T) {
 	w := fleet(150)
-	w.Drop = OfTree(treeOf(t, topology.Near{}, []discovery.Drop{{PerMillion: 500_000}, {PerMillion: 500_000}}, "a")).Drop
+	w.Drop = OfUpdate(treeOf(t, topology.Near{}, []discovery.Drop{{PerMillion: 500_000}, {PerMillion: 500_000}}, "a")).Drop
 	o := Play(context.Background(), w, 1)
 	if share := float64(o.Lost) / float64(o.Calls); w.Drop[0] != 0.75 || math.Abs(share-0.75) > 0.02 || o.Lost+o.Attempts != o.Calls {
 		t.Errorf("of %d calls, %d are lost and %d attempts are made; want 75 %% lost without an attempt", o.Calls, o.Lost, o.Attempts)

@@ -10,7 +10,7 @@ import (
 // BenchmarkIdenticalAnswer repeats an answer of 10,000 endpoints. Its Identity shows that the
 // answer has not changed, so the endpoints need not be compared.
 func BenchmarkIdenticalAnswer(b *testing.B) {
-	s := &source{}
+	s := &fakeSource{}
 	c, err := Start(&recording{}, configOf(b.Name(), "", s))
 	if err != nil {
 		b.Fatal(err)

@@ -84,7 +84,7 @@ func TestServerNamesOfEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test.mechanism.Source = &source{answer: hostname("host")}
+				test.mechanism.Source = &fakeSource{answer: hostname("host")}
 				if got := mustBuild(t, "built:///names", uniquePrefix, test.opts, test.mechanism).last(); got != test.want {
 					t.Errorf("the channel got %q, want %q", got, test.want)
 				}
@@ -108,7 +108,7 @@ func TestChoiceOfPreference(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			given := uniquePrefix
 			given.Prefer, given.Zone = test.option, "a"
-			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &source{answer: answer}})
+			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &fakeSource{answer: answer}})
 			groups := 1
 			if test.option == "zone" || test.option == "" && test.mechanism != "" {
 				groups = 2
@@ -123,7 +123,7 @@ func TestChoiceOfPreference(t *testing.T) {
 // A mechanism's outlier detection has an effect only in a list that a source sends.
 func TestOutlierDetectionOfWholeTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &source{answer: answerOf(1)}}
+		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &fakeSource{answer: answerOf(1)}}
 		c := mustBuild(t, "built:///outliers", uniquePrefix, resolver.BuildOptions{}, mechanism)
 		if c.last() == "nothing" || strings.Contains(c.config(), "77s") {
 			t.Errorf("the configuration is %s", c.config())
@@ -133,7 +133,7 @@ func TestOutlierDetectionOfWholeTarget(t *testing.T) {
 
 func TestTargetsThatCannotBeBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := discovery.Mechanism{Source: &source{answer: answerOf(1)}}
+		good := discovery.Mechanism{Source: &fakeSource{answer: answerOf(1)}}
 		for want, test := range map[string]struct {
 			target    string
 			opts      resolver.BuildOptions
@@ -141,7 +141,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 		}{
 			"built: the load-balancing policy comes with the endpoints": {"built:///a", resolver.BuildOptions{DisableServiceConfig: true}, good},
 			`has the unknown parameter "nosuch"`:                        {"built:///a?nosuch=1", resolver.BuildOptions{}, good},
-			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &source{err: errors.New("no good")}}},
+			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{err: errors.New("no good")}}},
 		} {
 			c, r, err := build(t, test.target, uniquePrefix, test.opts, test.mechanism)
 			if err == nil || !strings.Contains(err.Error(), want) || r != nil || c.last() != "nothing" {
@@ -171,7 +171,7 @@ func TestErrorsForGRPCHaveNoStatus(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			given := uniquePrefix
 			given.ServiceConfig = test.serviceConfig
-			built.mechanisms = []discovery.Mechanism{{Source: &source{err: test.startErr, failure: test.failure}}}
+			built.mechanisms = []discovery.Mechanism{{Source: &fakeSource{err: test.startErr, failure: test.failure}}}
 			cc := &recording{refusal: test.refusal}
 			r, err := options.BuilderFor("built", given).Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/plain"}}, cc, resolver.BuildOptions{})
 			if err == nil {
@@ -189,7 +189,7 @@ func TestErrorsForGRPCHaveNoStatus(t *testing.T) {
 // A source may keep the ClientConn. It leads to the channel until the channel is closed.
 func TestClientConnOfTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &source{}})
+		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func channelOf(t discovery.Target) resolver.ClientConn {
 func TestUpdatesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &lbtest.Recorder{}
-		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &source{answer: answerOf(1)}})
+		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &fakeSource{answer: answerOf(1)}})
 		if got := fmt.Sprint(recorder.Counts()); got != "map[understudy.source.updates built:///counted built accepted:1]" {
 			t.Errorf("counted %s, want one accepted update", got)
 		}
@@ -235,8 +235,8 @@ func TestSharedAnswers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			first := strings.Replace(test.target, "else", "shared3", 1)
-			mustBuild(t, first, test.first, resolver.BuildOptions{}, discovery.Mechanism{Source: &source{answer: answerOf(1)}})
-			got := mustBuild(t, test.target, test.second, resolver.BuildOptions{}, discovery.Mechanism{Source: &source{failure: errors.New("down")}}).last()
+			mustBuild(t, first, test.first, resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{answer: answerOf(1)}})
+			got := mustBuild(t, test.target, test.second, resolver.BuildOptions{}, discovery.Mechanism{Source: &fakeSource{failure: errors.New("down")}}).last()
 			if (got != "nothing") != test.shared {
 				t.Errorf("%s: the second channel got %s, shared = %v", name, got, test.shared)
 			}
@@ -249,7 +249,7 @@ func TestNoteIsLoggedOnce(t *testing.T) {
 		logged.Take()
 		given := uniquePrefix
 		given.Prefer = "zone"
-		built.mechanisms = []discovery.Mechanism{{Source: &source{answer: answerOf(1)}}}
+		built.mechanisms = []discovery.Mechanism{{Source: &fakeSource{answer: answerOf(1)}}}
 		b := options.BuilderFor("built", given)
 		for range 2 {
 			r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/note"}}, &recording{}, resolver.BuildOptions{})
@@ -265,7 +265,7 @@ func TestNoteIsLoggedOnce(t *testing.T) {
 }
 
 func TestAuthorityAndSettings(t *testing.T) {
-	built.mechanisms = []discovery.Mechanism{{Source: &source{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &source{}}}
+	built.mechanisms = []discovery.Mechanism{{Source: &fakeSource{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &fakeSource{}}}
 	built.mechanisms[0].Name = "first"
 	if got, _, err := Settings("built:///x"); got != "auth" || err != nil {
 		t.Errorf("Authority = %q, %v; want auth", got, err)

@@ -26,10 +26,10 @@ import (
 )
 
 func init() {
-	options.Make = func(scheme string, parse any, given options.Program) options.Builder {
-		b := &builder{reader: options.NewReader(scheme, parse, given).(reader)}
-		if b.identity = b; given.Registered != nil && len(given.Sources) == 0 {
-			b.identity = [2]any{given.Registered, given.Authority}
+	options.Make = func(scheme string, parse any, program options.Program) options.Builder {
+		b := &builder{reader: options.NewReader(scheme, parse, program).(reader)}
+		if b.identity = b; program.Registered != nil && len(program.Sources) == 0 {
+			b.identity = [2]any{program.Registered, program.Authority}
 		}
 		return b
 	}
@@ -45,7 +45,7 @@ type reader interface {
 	// Read returns a target's discovery mechanisms, the options for the channel, and notes about
 	// options that have no effect. The options are already applied to the Authority and TrustNames
 	// of each mechanism.
-	Read(discovery.Target) (mechanisms []discovery.Mechanism, given options.ChannelOptions, notes []string, err error)
+	Read(discovery.Target) (mechanisms []discovery.Mechanism, channelOptions options.ChannelOptions, notes []string, err error)
 	Prefixed(error, resolver.Target) error
 }
 
@@ -66,15 +66,15 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	}
 	conn := new(conn)
 	conn.open(cc)
-	config, given, err := b.configOf(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts}, credsCarryName(opts))
+	config, channelOptions, err := b.configOf(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts}, credsCarryName(opts))
 	if err != nil {
 		return nil, err
 	}
-	given.Here = newClientLocation(given.Settings, config.Mechanisms, b.note)
-	given.ChannelSeed = seedOf(opts)
-	config.OnClose, config.ServiceConfig, config.Settings = conn.close, given.ServiceConfig, topology.Settings(given.Settings)
-	config.InUse, _ = given.InUse.(*stateattr.InUseReporter)
-	config.Recorder, config.Logger = opts.MetricsRecorder, given.Logger
+	channelOptions.Here = newClientLocation(channelOptions.Settings, config.Entries, b.note)
+	channelOptions.ChannelSeed = seedOf(opts)
+	config.OnClose, config.ServiceConfig, config.Settings = conn.close, channelOptions.ServiceConfig, topology.Settings(channelOptions.Settings)
+	config.InUse, _ = channelOptions.InUse.(*stateattr.InUseReporter)
+	config.Recorder, config.Logger = opts.MetricsRecorder, channelOptions.Logger
 	channel, err := Start(cc, config)
 	if err != nil {
 		return nil, b.Prefixed(err, target)
@@ -83,31 +83,30 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 }
 
 func (b *builder) configOf(target discovery.Target, credsHaveName bool) (*Config, options.ChannelOptions, error) {
-	mechanisms, given, notes, err := b.Read(target)
+	mechanisms, channelOptions, notes, err := b.Read(target)
 	for _, text := range notes {
 		b.note(text)
 	}
 	if err != nil {
-		return nil, given, b.Prefixed(err, target.Target)
+		return nil, channelOptions, b.Prefixed(err, target.Target)
 	}
 	redacted := printable.HideTarget(target.URL)
 	config := &Config{
 		Scheme:   b.Scheme(),
 		Target:   redacted.String(),
 		Hide:     func(text string) string { return printable.HideIn(text, target.URL) },
-		Patience: given.FailoverTimeout,
+		Patience: channelOptions.FailoverTimeout,
 		Label:    resolver.Target{URL: redacted}.String(),
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
-	for _, p := range mechanisms {
-		m := Mechanism{Mechanism: p, Key: storeKey{[2]any{b.identity, key}, p.Name}, TrustNames: p.TrustNames && !credsHaveName, entry: p.Name}
-		m.OutlierDetection = "" // only used in lists, see Receiver.Mechanisms
-		if p.Name != "" && !credsHaveName {
-			m.ServerName = p.Authority
+	for _, m := range mechanisms {
+		e := Entry{Mechanism: m, Key: storeKey{[2]any{b.identity, key}, m.Name}}
+		if e.TrustNames = m.TrustNames && !credsHaveName; m.Name != "" && !credsHaveName {
+			e.ServerName = m.Authority
 		}
-		config.Mechanisms = append(config.Mechanisms, m)
+		config.Entries = append(config.Entries, e)
 	}
-	return config, given, nil
+	return config, channelOptions, nil
 }
 
 func (b *builder) note(text string) {

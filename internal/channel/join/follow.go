@@ -40,8 +40,8 @@ type follower struct {
 // state, it calls onState, one call at a time, until stop is called. onState may call stop itself.
 // The target either has the scheme of a registered source or is a list without the prefix
 // failover:///. Policy parameters have no effect.
-func Follow(target string, given options.Program, onState func(State)) (stop func(), err error) {
-	b, parsed, err := parseTarget(target, given)
+func Follow(target string, program options.Program, onState func(State)) (stop func(), err error) {
+	b, parsed, err := parseTarget(target, program)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (f *follower) notify() {
 			state.Waiting = append(state.Waiting, s.Name)
 		case f.hasSent:
 			answer, _ := s.Answer.Content.(*topology.Checked)
-			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, f.slots[s.ID].entry, answer, s.OutlierDetection, trouble})
+			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, f.sources[s.ID].entry.Name, answer, s.OutlierDetection, trouble})
 		}
 	}
 	if state.Why = f.why; f.hasSent {

@@ -27,21 +27,21 @@ func (h *clientLocation) Location() location.Location {
 	return p
 }
 
-// The location is made up of the settings, the environment and whatever the mechanisms' sources
+// The location is made up of the settings, the environment and whatever the entries' sources
 // know. note is called for every setting that has no effect. It may get the same text again, but
 // should only log it once.
-func newClientLocation(given options.Settings, mechanisms []Mechanism, note func(string)) *clientLocation {
-	h := &clientLocation{prefer: given.Prefer, note: note}
-	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p Mechanism) bool { return p.Prefer != "" }) {
+func newClientLocation(settings options.Settings, entries []Entry, note func(string)) *clientLocation {
+	h := &clientLocation{prefer: settings.Prefer, note: note}
+	if settings.Prefer == "none" || settings.Prefer == "" && !slices.ContainsFunc(entries, func(e Entry) bool { return e.Prefer != "" }) {
 		return h
 	}
 	var notes []string
-	h.configured, notes = location.Of(given.Location(), os.Getenv)
+	h.configured, notes = location.Of(settings.Location(), os.Getenv)
 	for _, text := range notes {
 		note(text)
 	}
-	for _, p := range mechanisms {
-		if s, ok := p.Source.(location.Teller); ok {
+	for _, e := range entries {
+		if s, ok := e.Source.(location.Teller); ok {
 			h.sources = append(h.sources, s)
 		}
 	}

@@ -82,18 +82,18 @@ func (c *recording) info() *stateattr.Channel {
 func several(mechanisms ...discovery.Mechanism) *Config {
 	c := &Config{Scheme: "x", Target: "x:///y"}
 	for _, p := range mechanisms {
-		c.Mechanisms = append(c.Mechanisms, Mechanism{Mechanism: p})
+		c.Entries = append(c.Entries, Entry{Mechanism: p})
 	}
 	return c
 }
 
-func start(t *testing.T, config *Config) (*recording, *Channel) {
+func start(t *testing.T, config *Config) (*recording, *Resolver) {
 	t.Helper()
 	cc := &recording{}
 	return cc, startOn(t, cc, config)
 }
 
-func startOn(t *testing.T, cc *recording, config *Config) *Channel {
+func startOn(t *testing.T, cc *recording, config *Config) *Resolver {
 	t.Helper()
 	c, err := Start(cc, config)
 	if err != nil {
@@ -117,8 +117,8 @@ func TestNamesOfPriorities(t *testing.T) {
 		{"m", 0, "us", "m: us"},
 		{"m", 0, "m", "m"},
 	} {
-		if got := nameOf(test.mechanism, test.n, test.title); got != test.want {
-			t.Errorf("nameOf(%q, %d, %q) = %q, want %q", test.mechanism, test.n, test.title, got, test.want)
+		if got := priorityName(test.mechanism, test.n, test.title); got != test.want {
+			t.Errorf("priorityName(%q, %d, %q) = %q, want %q", test.mechanism, test.n, test.title, got, test.want)
 		}
 	}
 }
@@ -127,10 +127,10 @@ func TestNamesOfPriorities(t *testing.T) {
 // are. Without a priority, the channel gets the reason.
 func TestChannelUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
+		s := &fakeSource{}
 		config := configOf(nil, "", s)
 		config.ServiceConfig = `{"methodConfig": [{"name": [{}], "timeout": "7s"}]}`
-		config.Mechanisms[0].ServerName = "host"
+		config.Entries[0].ServerName = "host"
 		logged.Take()
 		cc, c := start(t, config)
 		defer c.Close()
@@ -161,8 +161,8 @@ func TestChannelUpdate(t *testing.T) {
 // A mechanism that cannot be started counts as one priority without endpoints. The others are used.
 func TestMechanismThatCannotBeStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := &source{}
-		cc, c := start(t, several(discovery.Mechanism{Name: "bad", Source: &source{err: errors.New("no")}}, discovery.Mechanism{Name: "good", Source: good}))
+		good := &fakeSource{}
+		cc, c := start(t, several(discovery.Mechanism{Name: "bad", Source: &fakeSource{err: errors.New("no")}}, discovery.Mechanism{Name: "good", Source: good}))
 		defer c.Close()
 		_ = good.Update(answerOf(1))
 		if got := cc.last(); got != "10.0.0.1:1 " || !strings.Contains(cc.config(), `"priorities":["bad","good/child0"]`) {
@@ -177,7 +177,7 @@ func TestMechanismThatCannotBeStarted(t *testing.T) {
 // Notes in answers are logged, but not the same ones twice in a row.
 func TestNotesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
+		s := &fakeSource{}
 		_, c := start(t, configOf(nil, "", s))
 		defer c.Close()
 		for i, step := range []struct {
@@ -201,7 +201,7 @@ func TestNotesAreLogged(t *testing.T) {
 func TestReportsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range []string{"", "whole"} {
-			s, inner, removed := &source{}, &source{}, &source{}
+			s, inner, removed := &fakeSource{}, &fakeSource{}, &fakeSource{}
 			recorder := &lbtest.Recorder{}
 			config := configOf(nil, name, s)
 			config.Recorder, config.Label = recorder, "x:///y"
@@ -239,14 +239,14 @@ func TestReportsAreCounted(t *testing.T) {
 
 // listening is a source that wants to know of re-resolutions and failures.
 type listening struct {
-	source
+	fakeSource
 	called, failed, starts int
 	confirmed              time.Time
 }
 
 func (s *listening) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.starts++
-	started, err := s.source.Start(r)
+	started, err := s.fakeSource.Start(r)
 	started.ResolveNow, started.EndpointsFailed = func() { s.called++ }, func() { s.failed++ }
 	started.Confirmed = func() time.Time { return s.confirmed }
 	return started, err

@@ -80,26 +80,26 @@ func TestLocationOfClient(t *testing.T) {
 	for name, test := range map[string]struct {
 		given       options.Settings
 		env         string
-		mechanisms  []Mechanism
+		entries     []Entry
 		want        string // the zone
 		before, all int    // the number of notes before the location is needed, and afterwards
 	}{
-		"no preference":                {options.Settings{Zone: "a"}, "e", []Mechanism{{}}, "", 0, 0},
+		"no preference":                {options.Settings{Zone: "a"}, "e", []Entry{{}}, "", 0, 0},
 		"an option":                    {options.Settings{Prefer: "zone", Zone: "a"}, "e", nil, "a", 0, 0},
 		"the environment":              {options.Settings{Prefer: "zone"}, "e", nil, "e", 0, 0},
 		"nothing":                      {options.Settings{Prefer: "zone"}, "", nil, "", 1, 1},
-		"a source that will know":      {options.Settings{Prefer: "zone"}, "", []Mechanism{{}, {Mechanism: discovery.Mechanism{Source: knowing}}}, "s", 0, 0},
-		"a source that does not":       {options.Settings{Prefer: "zone"}, "", []Mechanism{{Mechanism: discovery.Mechanism{Source: ignorant}}}, "", 0, 1},
-		"an option before a source":    {options.Settings{Prefer: "zone", Zone: "a"}, "", []Mechanism{{Mechanism: discovery.Mechanism{Source: knowing}}}, "a", 0, 0},
-		"a mechanism's preference":     {options.Settings{}, "e", []Mechanism{{}, {Mechanism: discovery.Mechanism{Prefer: "hints"}}}, "e", 0, 0},
-		"one that cannot be fulfilled": {options.Settings{}, "", []Mechanism{{Mechanism: discovery.Mechanism{Prefer: "hints"}}}, "", 0, 0},
+		"a source that will know":      {options.Settings{Prefer: "zone"}, "", []Entry{{}, {Mechanism: discovery.Mechanism{Source: knowing}}}, "s", 0, 0},
+		"a source that does not":       {options.Settings{Prefer: "zone"}, "", []Entry{{Mechanism: discovery.Mechanism{Source: ignorant}}}, "", 0, 1},
+		"an option before a source":    {options.Settings{Prefer: "zone", Zone: "a"}, "", []Entry{{Mechanism: discovery.Mechanism{Source: knowing}}}, "a", 0, 0},
+		"a mechanism's preference":     {options.Settings{}, "e", []Entry{{}, {Mechanism: discovery.Mechanism{Prefer: "hints"}}}, "e", 0, 0},
+		"one that cannot be fulfilled": {options.Settings{}, "", []Entry{{Mechanism: discovery.Mechanism{Prefer: "hints"}}}, "", 0, 0},
 		"a mistake":                    {options.Settings{Prefer: "zone", Zone: "a"}, " e", nil, "a", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.env)
 			t.Setenv("UNDERSTUDY_REGION", " r")
 			var notes []string
-			h := newClientLocation(test.given, test.mechanisms, func(text string) {
+			h := newClientLocation(test.given, test.entries, func(text string) {
 				if !slices.Contains(notes, text) {
 					notes = append(notes, text)
 				}

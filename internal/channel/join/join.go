@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -48,8 +46,8 @@ type Config struct {
 	Label    string
 	// Logger gets a record when a source starts failing and another when it recovers. May be nil.
 	Logger *slog.Logger
-	// Mechanisms are in priority order. There must be at least one.
-	Mechanisms []Mechanism
+	// Entries are in priority order. There must be at least one.
+	Entries []Entry
 
 	// The fields below have no effect on Follow.
 
@@ -61,70 +59,44 @@ type Config struct {
 	OnClose       func() // may be nil
 }
 
-// Mechanism is one discovery mechanism of a channel (gRFC A37).
-type Mechanism struct {
-	// Mechanism has the source and its name. The name may only be empty if there's just one
-	// mechanism.
+// Entry is one entry of a target's list, or the whole target if it isn't a list. Its source may send
+// a list of mechanisms, which share the entry's server name.
+type Entry struct {
+	// Mechanism has the source and its name. The name may only be empty if there's just one entry.
 	discovery.Mechanism
 	// ServerName is the name we verify certificates of endpoints against. If it's "", we use the
 	// channel's authority.
 	ServerName string
-	// TrustNames makes us verify an endpoint against its own Hostname, if it has one, instead of
-	// ServerName.
-	TrustNames bool
 	// Key is the key under which the last good answer is stored while the channel is idle. If it's
 	// nil, we don't store any.
 	Key any
-
-	entry    string                     // in a list, the name of the mechanism whose source sent the list
-	outliers *lbconfig.OutlierDetection // parsed from OutlierDetection
 }
 
 type Join struct {
-	config *Config
-	events serial.Serializer // guards everything below that isn't atomic
-	calls  serial.Serializer // runs calls to sources, one at a time
-	closed atomic.Bool
+	config      *Config
+	events      serial.Serializer // guards everything below that isn't atomic
+	sourceCalls serial.Serializer // runs calls to sources, one at a time
+	closed      atomic.Bool
 
-	core       *core.Core
-	slots      map[core.ID]*slot
-	wake       serial.Timer
-	handle     func(core.Message) error
-	onClose    func()  // may be nil
-	afterBatch func()  // called after each batch of events, may be nil
-	caller     *caller // the Update call whose answer we're passing on to the channel; an empty caller if there's none
+	core          *core.Core
+	sources       map[core.ID]*source
+	wake          serial.Timer
+	handle        func(core.Message) error
+	onClose       func()         // may be nil
+	afterBatch    func()         // called after each batch of events, may be nil
+	pendingUpdate *pendingUpdate // the Update call whose answer we're passing on to the channel; empty if there's none
 
 	records serial.Records
 	reports serial.Limit
 
-	lookAgain    serial.Slot
+	resolveNow   serial.Slot
 	live         *live.Channel
 	shownSources atomic.Pointer[[]live.Source]
 	startErr     error // set if the only source couldn't be started
 }
 
-type slot struct {
-	Mechanism
-	join   *Join
-	id     core.ID
-	parent *slot
-	*naming
-	content *topology.Checked
-	tree    topology.Tree
-
-	succeeds   bool                             // another mechanism had this name when we started
-	removed    atomic.Bool                      // once set, we ignore any further reports from the source
-	lastAnswer atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
-	usedAnswer atomic.Pointer[topology.Checked] // the last answer we gave to the core
-	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
-
-	// The fields below are only used by events of Join.calls.
-	started                     *discovery.Started // nil unless the source is running
-	resolveNow, endpointsFailed serial.Slot
-}
-
-// caller is a Receiver.Update call that's waiting for the channel's response.
-type caller struct {
+// pendingUpdate is a Receiver.Update call that's waiting for the channel's response.
+type pendingUpdate struct {
 	id      core.ID
 	refusal atomic.Pointer[error]
 }
@@ -133,16 +105,17 @@ type caller struct {
 // update. A source that can't be started counts as failed. If it's the only source and we don't
 // have a stored answer either, start returns the error.
 func (j *Join) start() error {
-	j.slots, j.caller = make(map[core.ID]*slot), new(caller)
+	j.sources, j.pendingUpdate = make(map[core.ID]*source), new(pendingUpdate)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // may be nil, see live.New
-	list := make([]core.Mechanism, len(j.config.Mechanisms))
-	for i := range list {
-		list[i] = coreMechanism(&j.config.Mechanisms[i])
+	var list []core.Mechanism
+	for i := range j.config.Entries {
+		e := &j.config.Entries[i]
+		list = append(list, core.Mechanism{Name: e.Name, Source: e.Source, Prefer: e.Prefer, Given: e})
 	}
-	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return j.slots[id].kept() }}
-	j.calls.Run(func() {
+	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return j.sources[id].kept() }}
+	j.sourceCalls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action
 			j.core, actions = core.New(time.Now(), config, list)
@@ -155,21 +128,13 @@ func (j *Join) start() error {
 	return j.startErr // no lock needed, the event that sets this field is done
 }
 
-func coreMechanism(m *Mechanism) core.Mechanism {
-	source := any(m.Source)
-	if !reflect.ValueOf(source).Comparable() {
-		source = nil
-	}
-	return core.Mechanism{Name: m.Name, Source: source, OutlierDetection: m.OutlierDetection, Given: m}
-}
-
 // Close stops the sources. If an update or a call to a source is running, the sources are stopped
 // once that call returns. We can't wait for it here, since it may be what's calling Close.
 func (j *Join) Close() {
 	if j.closed.Swap(true) {
 		return
 	}
-	j.calls.Run(func() {
+	j.sourceCalls.Run(func() {
 		j.events.Run(func() {
 			j.execute(j.core.Closed(time.Now()))
 			for _, f := range []func(){j.onClose, j.config.OnClose} {
@@ -189,18 +154,18 @@ func (j *Join) flush() {
 			break
 		}
 		err := j.handle(m)
-		refused, actions := j.core.Delivered(err == nil, j.caller.id)
+		refused, actions := j.core.Delivered(err == nil, j.pendingUpdate.id)
 		// If a priority has no endpoints, the policies already log that, and the channel uses the
 		// other priorities.
 		if refused && !errors.Is(err, balancer.ErrBadResolverState) {
 			logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
 		}
 		if refused {
-			j.caller.refusal.Store(&err)
+			j.pendingUpdate.refusal.Store(&err)
 		}
 		j.execute(actions)
 	}
-	j.caller = new(caller)
+	j.pendingUpdate = new(pendingUpdate)
 	j.setTimer()
 	if j.live != nil {
 		j.updateLive()
@@ -213,38 +178,38 @@ func (j *Join) flush() {
 func (j *Join) execute(actions []core.Action) {
 	for i := range actions {
 		a := &actions[i]
-		s := j.slots[a.ID]
+		s := j.sources[a.ID]
 		switch a.Kind {
 		case core.Start:
-			s = j.addSlot(a)
-			j.calls.Enqueue(func() { j.startSource(s) })
+			s = j.addSource(a)
+			j.sourceCalls.Enqueue(func() { j.startSource(s) })
 		case core.Stop:
 			s.removed.Store(true)
-			delete(j.slots, a.ID)
-			j.calls.Enqueue(s.stop)
-		case core.RequestResolution:
-			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
-		case core.TellFailing:
-			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
+			delete(j.sources, a.ID)
+			j.sourceCalls.Enqueue(s.stop)
+		case core.CallResolveNow:
+			s.resolveNow.Enqueue(&j.sourceCalls, func() { s.ifRunning(func(r *discovery.Started) { r.ResolveNow() }) })
+		case core.CallEndpointsFailed:
+			s.endpointsFailed.Enqueue(&j.sourceCalls, func() { s.ifRunning(func(r *discovery.Started) { r.EndpointsFailed() }) })
 		case core.Keep:
 			j.count(s, "accepted")
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
-			lastGood.keep(s.Key, a.Kept)
+			lastGood.keep(s.key, a.Kept)
 		case core.Confirm:
-			j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.Confirmed)) })
+			j.sourceCalls.Enqueue(func() { lastGood.confirm(s.key, a.Answer, s.confirmedUntil(a.Confirmed)) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
 	}
 }
 
-func (j *Join) log(s *slot, a *core.Action) {
+func (j *Join) log(s *source, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowRecovered {
 		text = "recovered after " + printable.Duration(a.After)
 	}
-	line := j.line(s.Name, text)
+	line := j.line(s.name, text)
 	switch a.Kind {
 	case core.Warn:
 		logger.Warning(line)
@@ -259,8 +224,8 @@ const maxLength = 500 // bytes per text in a record
 
 // To keep the program's logger quiet, we only tell it when a source starts failing and when it
 // recovers.
-func (j *Join) tell(s *slot, a *core.Action) {
-	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
+func (j *Join) tell(s *source, a *core.Action) {
+	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.name, j.config.Scheme), maxLength))}
 	switch {
 	case a.Kind == core.Warn && s.told.IsZero() && j.reports.Allows():
 		s.told = time.Now()
@@ -271,7 +236,7 @@ func (j *Join) tell(s *slot, a *core.Action) {
 	}
 }
 
-func (j *Join) logNotes(s *slot, a core.Answer) {
+func (j *Join) logNotes(s *source, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
 		return
@@ -280,7 +245,7 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	if a.Why != "" {
 		list = append(slices.Clip(list), a.Why+": no calls can be made")
 	}
-	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
+	j.warn(s.logged, "notes", s.name, strings.Join(list, "; "))
 }
 
 type lastTexts map[string]string // keyed by topic

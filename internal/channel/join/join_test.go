@@ -14,17 +14,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// source sends its answer or failure when it starts. Start returns err.
-type source struct {
+// fakeSource sends its answer or failure when it starts. Start returns err.
+type fakeSource struct {
 	*discovery.Receiver
 	answer  discovery.Answer
 	failure error
 	err     error
 }
 
-func (*source) Check(bool) error { return nil }
+func (*fakeSource) Check(bool) error { return nil }
 
-func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *fakeSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.Receiver = r
 	switch {
 	case s.failure != nil:
@@ -36,20 +36,20 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 func configOf(key any, name string, s discovery.Source) *Config {
-	m := Mechanism{Mechanism: discovery.Mechanism{Name: name, Source: s}, Key: key}
-	return &Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}
+	e := Entry{Mechanism: discovery.Mechanism{Name: name, Source: s}, Key: key}
+	return &Config{Scheme: "x", Target: "x:///y", Entries: []Entry{e}}
 }
 
 // lastGood must not count sources that were closed, or that could not be started.
 func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := len(lastGood.entries) - lastGood.idle.Len()
-		whole := &source{}
+		whole := &fakeSource{}
 		_, c := start(t, configOf(t.Name(), "whole", whole))
 		for _, names := range []string{"a b", "b c", "c d", "d a"} {
 			var list []discovery.Mechanism
 			for _, name := range strings.Fields(names) {
-				list = append(list, discovery.Mechanism{Name: name, Source: &source{}})
+				list = append(list, discovery.Mechanism{Name: name, Source: &fakeSource{}})
 			}
 			whole.Mechanisms(list)
 		}
@@ -59,7 +59,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 		}
 		c.Close()
 		c.Close()
-		if _, err := Start(&recording{}, configOf("bad", "bad", &source{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
+		if _, err := Start(&recording{}, configOf("bad", "bad", &fakeSource{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
 			t.Errorf("Start = %v for a source that cannot be started", err)
 		}
 		synctest.Wait()
@@ -73,7 +73,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 // channel must get only the first and the last answer.
 func TestSourceFasterThanChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
+		s, cc := &fakeSource{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
 		c := startOn(t, cc, configOf(nil, "", s))
 		start := time.Now()
 		for n := range 1000 {
@@ -97,7 +97,7 @@ func TestSourceFasterThanChannel(t *testing.T) {
 // gets nothing new.
 func TestAnswerThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
+		s, cc := &fakeSource{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
 		c := startOn(t, cc, configOf(nil, "", s))
 		for _, n := range []int{1, 2, 1} {
 			if err := s.Update(answerOf(n)); err != nil {
@@ -116,7 +116,7 @@ func TestAnswerThatIsTakenBack(t *testing.T) {
 // The channel must get an answer only if its content has changed, whether or not its Identity has.
 func TestSameContentWithOtherIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &recording{}
+		s, cc := &fakeSource{}, &recording{}
 		c := startOn(t, cc, configOf(nil, "", s))
 		defer c.Close()
 		for _, step := range []struct {
@@ -140,12 +140,12 @@ func TestSameContentWithOtherIdentity(t *testing.T) {
 }
 
 type blockingSource struct {
-	source
+	fakeSource
 	called, release chan struct{}
 }
 
 func (s *blockingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	started, err := s.source.Start(r)
+	started, err := s.fakeSource.Start(r)
 	started.ResolveNow = func() { close(s.called); <-s.release }
 	return started, err
 }
@@ -175,7 +175,7 @@ func TestNoUpdateAfterClose(t *testing.T) {
 
 func TestFailureBetweenAnswersIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
+		s, cc := &fakeSource{}, &recording{onUpdate: func() { time.Sleep(time.Minute) }}
 		c := startOn(t, cc, configOf(nil, "", s))
 		_ = s.Update(answerOf(1))
 		synctest.Wait()

@@ -61,7 +61,7 @@ func TestLastAnswerIsUsed(t *testing.T) {
 // a mechanism that stays in the list keeps its source.
 func TestListsAreKeptAndConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, a, b := &source{}, &listening{}, &listening{}
+		parent, a, b := &fakeSource{}, &listening{}, &listening{}
 		_, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		list := []discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}
@@ -85,7 +85,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		if got := fmt.Sprint(a.starts, b.starts); got != "1 2" {
 			t.Errorf("the sources were started %s times, want 1 2", got)
 		}
-		other := &source{}
+		other := &fakeSource{}
 		a.confirmed = time.Now()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})
 		synctest.Wait()
@@ -102,9 +102,41 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 	})
 }
 
+// A list may change what a mechanism prefers, or its outlier detection, while its source and answer
+// stay the same.
+func TestListChangesMechanism(t *testing.T) {
+	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
+	answer.Priorities[0].Localities[0].Endpoints[0].ForZones = []string{"b"}
+	answer.Priorities[0].Localities[1].Endpoints[0].ForZones = []string{"a"}
+	synctest.Test(t, func(t *testing.T) {
+		parent, listed := &fakeSource{}, &fakeSource{}
+		config := configOf(nil, "", parent)
+		config.Settings.Zone = "a"
+		cc, c := start(t, config)
+		defer c.Close()
+		for i, test := range []struct{ prefer, outliers, want string }{
+			{"", "", "10.0.0.1:1 , 10.0.0.2:1 "},
+			{"hints", "", "10.0.0.2:1 , 10.0.0.1:1 "},
+			{"hints", `{"interval":"77s"}`, "10.0.0.2:1 , 10.0.0.1:1 "},
+			{"", `{"interval":"77s"}`, "10.0.0.1:1 , 10.0.0.2:1 "},
+			{"", "", "10.0.0.1:1 , 10.0.0.2:1 "},
+			{"", "", "10.0.0.1:1 , 10.0.0.2:1 "},
+		} {
+			parent.Mechanisms([]discovery.Mechanism{{Name: "m", Source: listed, Prefer: test.prefer, OutlierDetection: test.outliers}})
+			synctest.Wait()
+			if i == 0 {
+				_ = listed.Update(answer)
+			}
+			if got := cc.last(); got != test.want || strings.Contains(cc.config(), `"interval":"77s"`) != (test.outliers != "") || len(cc.states) != min(i+1, 5) {
+				t.Errorf("list %d, which prefers %q and detects outliers with %q: the channel got %q and %s in update %d, want %q", i, test.prefer, test.outliers, got, cc.config(), len(cc.states), test.want)
+			}
+		}
+	})
+}
+
 // uncomparable is a source that cannot be compared.
 type uncomparable struct {
-	source
+	fakeSource
 	_ []int
 }
 
@@ -115,7 +147,7 @@ func (uncomparable) Start(*discovery.Receiver) (discovery.Started, error) {
 
 func TestSourcesThatCannotBeCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent := &source{}
+		parent := &fakeSource{}
 		_, c := start(t, configOf(nil, "", parent))
 		defer c.Close()
 		for range 2 {
@@ -131,7 +163,7 @@ func TestDebugPage(t *testing.T) {
 	resolved := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}}
 	two := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1", Priority: 1}, flat.Endpoint{Address: "10.0.0.3:1", Priority: 1})
 	synctest.Test(t, func(t *testing.T) {
-		s, inner := &source{}, &source{}
+		s, inner := &fakeSource{}, &fakeSource{}
 		config := configOf(nil, "", s)
 		config.Target = t.Name()
 		_, c := start(t, config)
@@ -168,7 +200,7 @@ func TestDebugPage(t *testing.T) {
 // answer, and a new channel does not.
 func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, first, second, other := &source{}, &source{}, &source{}, &source{}
+		parent, first, second, other := &fakeSource{}, &fakeSource{}, &fakeSource{}, &fakeSource{}
 		cc, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}})
@@ -183,7 +215,7 @@ func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
 		if got, texts := cc.last(), c.core.Statuses()[0].Failure.Text; got != "10.0.0.1:1 " || texts != "away" {
 			t.Errorf("the channel uses %q of a source that failed with %q, want the old answer for the new source", got, texts)
 		}
-		parent = &source{}
+		parent = &fakeSource{}
 		cc, c = start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})

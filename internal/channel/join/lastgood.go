@@ -30,8 +30,8 @@ func sizeOf(k core.Kept) int {
 	if c, _ := k.Answer.Content.(*topology.Checked); c != nil {
 		n += topology.Size(c.Answer)
 	}
-	for _, p := range k.List {
-		if sized, ok := p.Given.(*Mechanism).Source.(interface{ Size() int }); ok {
+	for _, m := range k.List {
+		if sized, ok := m.Source.(interface{ Size() int }); ok {
 			n += sized.Size()
 		}
 	}
@@ -41,12 +41,12 @@ func sizeOf(k core.Kept) int {
 // answerStore is safe for concurrent use. Nothing is stored for a nil key.
 type answerStore struct {
 	mu      sync.Mutex
-	entries map[any]*entry
+	entries map[any]*storedAnswer
 	idle    list.List // *entry values without a running source, latest first
 	size    int       // sum over the idle entries
 }
 
-type entry struct {
+type storedAnswer struct {
 	key any
 	core.Kept
 	running int           // number of running sources with this key
@@ -54,19 +54,19 @@ type entry struct {
 	size    int           // only valid while idle
 }
 
-func (e *entry) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
+func (e *storedAnswer) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
 
-// started must be called before keep and confirm. From here until stopped, the answer can't expire,
+// acquire must be called before keep and confirm. From here until release, the answer can't expire,
 // because the source may confirm it at any time, even after days.
-func (s *answerStore) started(key any) {
+func (s *answerStore) acquire(key any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.entries == nil {
-		s.entries = make(map[any]*entry)
+		s.entries = make(map[any]*storedAnswer)
 	}
 	e := s.entries[key]
 	if e == nil {
-		e = &entry{key: key}
+		e = &storedAnswer{key: key}
 		s.entries[key] = e
 	}
 	if e.running++; e.idle != nil {
@@ -76,7 +76,7 @@ func (s *answerStore) started(key any) {
 	}
 }
 
-func (s *answerStore) stopped(key any, now time.Time) {
+func (s *answerStore) release(key any, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[key]
@@ -90,7 +90,7 @@ func (s *answerStore) stopped(key any, now time.Time) {
 	e.idle = s.idle.PushFront(e)
 	s.size += e.size
 	for oldest := s.idle.Back(); oldest != nil; {
-		e := oldest.Value.(*entry)
+		e := oldest.Value.(*storedAnswer)
 		oldest = oldest.Prev()
 		if s.idle.Len() > maxEntries || s.size > maxSize || now.Sub(e.Confirmed) > keepFor {
 			s.size -= e.size

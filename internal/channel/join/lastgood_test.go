@@ -25,9 +25,9 @@ const minSize = 1
 
 // run stores the answer of a source that starts and stops.
 func (s *answerStore) run(key any, k core.Kept) {
-	s.started(key)
+	s.acquire(key)
 	s.keep(key, k)
-	s.stopped(key, k.Confirmed)
+	s.release(key, k.Confirmed)
 }
 
 func storedKeys(s *answerStore, n int, now time.Time) string {
@@ -45,8 +45,8 @@ func TestMaxEntries(t *testing.T) {
 	now := time.Unix(0, 0)
 	for key := range maxEntries + 3 {
 		s.run(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
-		s.started(0) // key 0 is now the last whose source stopped
-		s.stopped(0, now)
+		s.acquire(0) // key 0 is now the last whose source stopped
+		s.release(0, now)
 	}
 	if maxEntries != 1000 || maxSize != 200_000 {
 		t.Error("docs/limits.md has other limits")
@@ -81,13 +81,13 @@ func TestAnswersExpire(t *testing.T) {
 	start := time.Unix(0, 0)
 	s.run(nil, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	for key := range 2 {
-		s.started(key)
+		s.acquire(key)
 		s.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	}
 	s.confirm(1, core.Answer{}, start.Add(30*time.Minute))
 	s.confirm(1, core.Answer{}, start)
-	s.stopped(0, start)
-	s.stopped(1, start)
+	s.release(0, start)
+	s.release(1, start)
 	if k, ok := s.get(0, start); !ok || !k.Confirmed.Equal(start) {
 		t.Errorf("after an hour: confirmed at %v, kept %v", k.Confirmed, ok)
 	}
@@ -111,17 +111,17 @@ func TestAnswersOfRunningSourcesAreNotDropped(t *testing.T) {
 	var s answerStore
 	start := time.Unix(0, 0)
 	for key := range 3 {
-		s.started(key)
-		s.started(key)
+		s.acquire(key)
+		s.acquire(key)
 		s.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	}
-	s.stopped(1, start)
-	s.stopped(1, start)
-	s.stopped(2, start)
+	s.release(1, start)
+	s.release(1, start)
+	s.release(2, start)
 	two := start.Add(2 * time.Hour)
 	for key := range maxEntries {
 		s.run(10+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
-		s.started(2000 + key)
+		s.acquire(2000 + key)
 		s.keep(2000+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	}
 	if len(s.entries) != 2*maxEntries+2 {
@@ -138,7 +138,7 @@ func TestAnswersOfRunningSourcesAreNotDropped(t *testing.T) {
 		t.Errorf("%s are returned after a confirmation, want 0", got)
 	}
 	for key := range maxEntries {
-		s.stopped(2000+key, two)
+		s.release(2000+key, two)
 	}
 	if len(s.entries) != maxEntries+2 || s.size != maxEntries*minSize {
 		t.Errorf("%d entries are kept after the sources were stopped, %d endpoints count; want the limit", len(s.entries), s.size)
@@ -155,7 +155,7 @@ func TestSize(t *testing.T) {
 	if got, want := sizeOf(core.Kept{Answer: content}), 7+2; got != want {
 		t.Errorf("an answer with names has the size %d, want %d", got, want)
 	}
-	list := core.Kept{List: []core.Mechanism{coreMechanism(&Mechanism{}), coreMechanism(&Mechanism{Mechanism: discovery.Mechanism{Source: sized{}}})}}
+	list := core.Kept{List: []core.Mechanism{{}, {Source: sized{}}}}
 	if got, want := sizeOf(list), 2+5000; got != want {
 		t.Errorf("two mechanisms have the size %d, want %d", got, want)
 	}
@@ -169,7 +169,7 @@ func TestNamesExpireSeparately(t *testing.T) {
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	content := contentOfSize(minSize)
 	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}}}
-	s.started(0)
+	s.acquire(0)
 	s.keep(0, core.Kept{Answer: content, Confirmed: start})
 	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
 	s.confirm(0, content, at(30))
@@ -212,7 +212,7 @@ func TestLaterLookupIsKept(t *testing.T) {
 		var s answerStore
 		kept, said := contentOfSize(1), contentOfSize(1)
 		kept.Names, said.Names = lookups{"x": test.kept}, lookups{"x": test.said}
-		s.started(0)
+		s.acquire(0)
 		s.keep(0, core.Kept{Answer: kept, Confirmed: start.Add(30 * time.Minute)})
 		s.confirm(0, said, start.Add(45*time.Minute))
 		k, _ := s.get(0, start)

@@ -19,14 +19,14 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 
 // For a mechanism from a list, we use the name of the mechanism that sent the list as the label. A
 // management server can send as many names as it likes, and every new label value costs memory.
-func (j *Join) count(s *slot, result string) {
+func (j *Join) count(s *source, result string) {
 	if j.config.Recorder == nil || j.closed.Load() || s.removed.Load() {
 		return
 	}
 	if s.parent != nil {
 		s = s.parent
 	}
-	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.Name, j.config.Scheme)), result)
+	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.name, j.config.Scheme)), result)
 }
 
 func resultOf(err error) string {

@@ -25,7 +25,7 @@ func TestNamesOfChildrenDiffer(t *testing.T) {
 		{"x", "y", [2]discovery.Answer{answerOf(1), resolved}, `["x/child0","y"]`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			parent, sources := &source{}, [2]*source{{}, {}}
+			parent, sources := &fakeSource{}, [2]*fakeSource{{}, {}}
 			cc, c := start(t, configOf(nil, "", parent))
 			defer c.Close()
 			parent.Mechanisms([]discovery.Mechanism{{Name: test.first, Source: sources[0]}, {Name: test.second, Source: sources[1]}})
@@ -40,7 +40,7 @@ func TestNamesOfChildrenDiffer(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		one, two := &source{}, &source{}
+		one, two := &fakeSource{}, &fakeSource{}
 		cc, c := start(t, several(discovery.Mechanism{Name: "x", Source: one}, discovery.Mechanism{Name: "x/child0", Source: two}))
 		defer c.Close()
 		_ = one.Update(answerOf(1))

@@ -17,7 +17,7 @@ import (
 func TestSourceFailuresAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log testlog.Log
-		s := &source{}
+		s := &fakeSource{}
 		config := configOf(nil, "", s)
 		config.Target = "x:///shop"
 		config.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

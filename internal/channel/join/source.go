@@ -3,6 +3,9 @@ package join
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -12,92 +15,144 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-func (j *Join) addSlot(a *core.Action) *slot {
-	s := &slot{join: j, Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.slots[a.Whole]}
-	if s.parent != nil {
-		if s.parent.Key != nil {
-			s.Key = storeKey{s.parent.Key, s.Name}
+// source is the source of one mechanism, from its start until the mechanism is removed.
+type source struct {
+	discovery.Source
+	join   *Join
+	id     core.ID
+	name   string
+	key    any     // see Entry.Key
+	entry  *Entry  // the one this mechanism came from
+	parent *source // sent the list with this mechanism, or nil
+	*inherited
+
+	// tree was made from content and prefer.
+	content *topology.Checked
+	prefer  string
+	tree    topology.Tree
+
+	replacesOther bool                             // another mechanism had this name when we started
+	removed       atomic.Bool                      // once set, we ignore any further reports from the source
+	latestAnswer  atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
+	coreAnswer    atomic.Pointer[topology.Checked] // the last answer we gave to the core
+	queuedAnswer  atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
+
+	// The fields below are only used by events of Join.sourceCalls.
+	running                     *discovery.Started // nil unless the source is running
+	resolveNow, endpointsFailed serial.Slot
+}
+
+// inherited is what a mechanism inherits if the previous list had a mechanism of the same name.
+// Without it, the child policies would get new names, and we'd lose their connections.
+type inherited struct {
+	translator topology.Translator
+	logged     lastTexts
+	told       time.Time // when we told the program's logger that the source is failing, or zero
+}
+
+func (j *Join) addSource(a *core.Action) *source {
+	s := &source{Source: a.Source.(discovery.Source), join: j, id: a.ID, name: a.Name, parent: j.sources[a.Parent]}
+	if s.parent == nil {
+		s.entry = a.Given.(*Entry)
+		s.key = s.entry.Key
+	} else if s.entry = s.parent.entry; s.parent.key != nil {
+		s.key = storeKey{s.parent.key, s.name}
+	}
+	for _, other := range j.sources {
+		if other.name == s.name && other.parent == s.parent {
+			s.inherited, s.replacesOther = other.inherited, true
 		}
-		s.ServerName, s.TrustNames, s.entry = s.parent.ServerName, s.parent.TrustNames, s.parent.entry
 	}
-	s.Name = a.Name
-	for _, other := range j.slots {
-		if other.Name == s.Name && other.parent == s.parent {
-			s.naming, s.succeeds = other.naming, true
-		}
+	if s.inherited == nil {
+		s.inherited = &inherited{topology.Translator{Name: j.childName(s.name), ServerName: s.entry.ServerName, TrustNames: s.entry.TrustNames}, make(lastTexts), time.Time{}}
 	}
-	if s.naming == nil {
-		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), ServerName: s.ServerName, TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
-	}
-	lastGood.started(s.Key)
-	j.slots[a.ID] = s
+	lastGood.acquire(s.key)
+	j.sources[a.ID] = s
 	return s
 }
 
-func (j *Join) startSource(s *slot) {
-	var accepts core.Hears
+// childName returns a prefix for the names of a mechanism's children. An only child gets the prefix
+// itself as its name. We append a number if the names could clash with those of another mechanism's
+// children.
+func (j *Join) childName(name string) string {
+	for i, unique := 2, name; ; i++ {
+		taken := false
+		for _, s := range j.sources {
+			other := s.translator.Name
+			taken = taken || other == unique || strings.HasPrefix(other, unique+"/child") || strings.HasPrefix(unique, other+"/child")
+		}
+		if !taken {
+			return unique
+		}
+		// There's no "/" in the new name, so it can't be a prefix of another mechanism's child.
+		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
+	}
+}
+
+func (j *Join) startSource(s *source) {
+	var hears core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
 		stored, _ := s.kept()
-		started, err := s.Source.Start(s.receiver(stored))
+		started, err := s.Start(s.receiver(stored))
 		if err == nil {
-			s.started = &started
-			accepts = core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
+			s.running = &started
+			hears = core.Hears{ResolveNow: started.ResolveNow != nil, EndpointsFailed: started.EndpointsFailed != nil}
 		} else {
 			j.notStarted(s, err)
 		}
 	}
-	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, accepts)) })
+	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, hears)) })
 }
 
 // If we're replacing a mechanism, its answer may well be in use right now, so it's good enough for
 // us no matter how old it is.
-func (s *slot) kept() (core.Kept, bool) {
+func (s *source) kept() (core.Kept, bool) {
 	earliest := time.Now().Add(-keepFor)
-	if s.succeeds {
+	if s.replacesOther {
 		earliest = time.Time{}
 	}
-	return lastGood.get(s.Key, earliest)
+	return lastGood.get(s.key, earliest)
 }
 
-func (j *Join) notStarted(s *slot, err error) {
+func (j *Join) notStarted(s *source, err error) {
 	text := j.textOf(err)
 	j.events.Do(func() {
 		j.count(s, resultOf(err))
 		j.execute(j.core.Failed(time.Now(), s.id, text))
-		if len(j.config.Mechanisms) == 1 && s.parent == nil && j.core.Statuses()[0].Phase == core.Failed {
-			if j.startErr = err; s.Name != "" {
-				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
+		if len(j.config.Entries) == 1 && s.parent == nil && j.core.Statuses()[0].Phase == core.Failed {
+			if j.startErr = err; s.name != "" {
+				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.name), err)
 			}
 		}
 	})
 }
 
-func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
-	if s.started != nil && s.started.Confirmed != nil {
-		return s.started.Confirmed()
+func (s *source) confirmedUntil(otherwise time.Time) time.Time {
+	if s.running != nil && s.running.Confirmed != nil {
+		return s.running.Confirmed()
 	}
 	return otherwise
 }
 
-func (s *slot) stop() {
-	lastGood.stopped(s.Key, time.Now())
-	started := s.started
-	s.started = nil
+func (s *source) stop() {
+	lastGood.release(s.key, time.Now())
+	started := s.running
+	s.running = nil
 	if started != nil && started.Close != nil {
 		started.Close()
 	}
 }
 
-func (j *Join) call(s *slot, f func(*discovery.Started)) {
-	if s.started != nil && !j.closed.Load() {
-		f(s.started)
+func (s *source) ifRunning(f func(*discovery.Started)) {
+	if s.running != nil && !s.join.closed.Load() {
+		f(s.running)
 	}
 }
 
-func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
+func (s *source) receiver(stored core.Kept) *discovery.Receiver {
 	j := s.join
 	if c, _ := stored.Answer.Content.(*topology.Checked); c != nil {
-		s.lastAnswer.Store(c)
+		s.latestAnswer.Store(c)
 	}
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  s.update,
@@ -132,17 +187,17 @@ func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 	})
 }
 
-func (s *slot) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
+func (s *source) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
 
-func (s *slot) enqueueEvent(actions func(time.Time) []core.Action) {
+func (s *source) enqueueEvent(actions func(time.Time) []core.Action) {
 	if s.isClosed() {
 		return
 	}
-	s.queued.Store(nil)
+	s.queuedAnswer.Store(nil)
 	s.join.events.Enqueue(func() { s.join.execute(actions(time.Now())) })
 }
 
-func (s *slot) fail(err error) {
+func (s *source) fail(err error) {
 	text := s.join.textOf(err)
 	s.enqueueEvent(func(now time.Time) []core.Action {
 		s.join.count(s, resultOf(err))
@@ -153,11 +208,11 @@ func (s *slot) fail(err error) {
 // Answers are normally queued. But a gRPC resolver wants to know whether the channel returns an
 // error, so we send its answers to the channel right here, on the caller's stack. If other events
 // are running at the time, we return nil instead of waiting for our turn.
-func (s *slot) update(a discovery.Answer) error {
+func (s *source) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil
 	}
-	last, used := s.lastAnswer.Load(), s.usedAnswer.Load()
+	last, used := s.latestAnswer.Load(), s.coreAnswer.Load()
 	switch {
 	case last != nil && topology.Equal(last.Given, &a):
 	case used != nil && topology.Equal(used.Given, &a):
@@ -172,16 +227,16 @@ func (s *slot) update(a discovery.Answer) error {
 			return err
 		}
 	}
-	s.lastAnswer.Store(last)
-	answer := core.Answer{Content: last, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
+	s.latestAnswer.Store(last)
+	answer := core.Answer{Content: last, Why: last.Why, Version: a.Version, Names: lookups(a.Names)}
 	if a.Resolved == nil {
 		s.enqueue(answer)
 		return nil
 	}
-	call := &caller{id: s.id}
-	s.queued.Store(nil)
+	call := &pendingUpdate{id: s.id}
+	s.queuedAnswer.Store(nil)
 	s.join.events.Run(func() {
-		s.join.caller = call
+		s.join.pendingUpdate = call
 		s.answered(answer)
 	})
 	if err := call.refusal.Load(); err != nil {
@@ -190,31 +245,34 @@ func (s *slot) update(a discovery.Answer) error {
 	return nil
 }
 
-func (s *slot) answered(a core.Answer) {
-	s.usedAnswer.Store(a.Content.(*topology.Checked))
+func (s *source) answered(a core.Answer) {
+	s.coreAnswer.Store(a.Content.(*topology.Checked))
 	s.join.execute(s.join.core.Answered(time.Now(), s.id, a))
 }
 
-func (s *slot) replace(mechanisms []discovery.Mechanism) {
+func (s *source) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
-	for i := range mechanisms {
-		outliers, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection)
+	for _, m := range mechanisms {
+		outliers, err := topology.ParseOutlierDetection(m.OutlierDetection)
 		if err != nil {
-			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err))
+			s.fail(fmt.Errorf("mechanism %q: %w", m.Name, err))
 			return
 		}
-		list = append(list, coreMechanism(&Mechanism{Mechanism: mechanisms[i], outliers: outliers}))
+		if !reflect.ValueOf(m.Source).Comparable() {
+			m.Source = &struct{ discovery.Source }{m.Source}
+		}
+		list = append(list, core.Mechanism{Name: m.Name, Source: m.Source, Prefer: m.Prefer, OutlierDetection: m.OutlierDetection, Given: outliers})
 	}
 	s.enqueueEvent(func(now time.Time) []core.Action { return s.join.core.Replaced(now, s.id, list) })
 }
 
 // A new answer replaces one that's still queued. Otherwise, a source that's faster than the channel
 // would fill up the queue.
-func (s *slot) enqueue(a core.Answer) {
-	queued := s.queued.Load()
+func (s *source) enqueue(a core.Answer) {
+	queued := s.queuedAnswer.Load()
 	if queued == nil {
 		queued = new(serial.Slot)
-		s.queued.Store(queued)
+		s.queuedAnswer.Store(queued)
 	}
 	queued.Enqueue(&s.join.events, func() { s.answered(a) })
 }

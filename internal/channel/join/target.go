@@ -21,18 +21,18 @@ func Settings(target string) (authority string, settings options.Settings, err e
 	if err != nil {
 		return "", settings, err
 	}
-	mechanisms, given, _, err := b.Read(discovery.Target{Target: parsed, Channel: parsed})
-	for _, p := range mechanisms {
-		if given.Prefer == "" && given.Zone+given.Node != "" {
-			given.Prefer = p.Prefer
+	mechanisms, channelOptions, _, err := b.Read(discovery.Target{Target: parsed, Channel: parsed})
+	for _, m := range mechanisms {
+		if channelOptions.Prefer == "" && channelOptions.Zone+channelOptions.Node != "" {
+			channelOptions.Prefer = m.Prefer
 		}
 	}
-	return b.OverrideAuthority(parsed), given.Settings, b.Prefixed(err, parsed)
+	return b.OverrideAuthority(parsed), channelOptions.Settings, b.Prefixed(err, parsed)
 }
 
 // WithOptions adds parameters to a target. Each one has the form NAME=VALUE.
-func WithOptions(target string, given []string) (string, error) {
-	for _, option := range given {
+func WithOptions(target string, pairs []string) (string, error) {
+	for _, option := range pairs {
 		name, value, found := strings.Cut(option, "=")
 		if !found || name == "" {
 			return "", fmt.Errorf("--option %.100q: want NAME=VALUE, such as failoverTimeout=5s", option)
@@ -46,7 +46,7 @@ func WithOptions(target string, given []string) (string, error) {
 	return target, nil
 }
 
-func parseTarget(target string, given options.Program) (*builder, resolver.Target, error) {
+func parseTarget(target string, program options.Program) (*builder, resolver.Target, error) {
 	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		target = "failover:///" + target
 	}
@@ -54,7 +54,7 @@ func parseTarget(target string, given options.Program) (*builder, resolver.Targe
 	if err != nil {
 		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want a list such as us-east.example.com:443,eu-west.example.com:443, or one of the schemes %s", printable.Quote(printable.HideText(target)), strings.Join(options.Schemes(), ", "))
 	}
-	b, ok := options.BuilderFor(u.Scheme, given).(*builder)
+	b, ok := options.BuilderFor(u.Scheme, program).(*builder)
 	if !ok {
 		return nil, resolver.Target{}, fmt.Errorf("target %s has the unknown scheme %s, want one of %s", printable.Quote(printable.HideText(target)), printable.Quote(u.Scheme), strings.Join(options.Schemes(), ", "))
 	}

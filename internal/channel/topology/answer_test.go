@@ -56,8 +56,8 @@ func TestLocalityWeight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"us":{"weight":3,`, `"eu":{"weight":1,`, `"sa":{"weight":9,`} {
-		if !strings.Contains(lbtest.JSON(tree.Config()), want) {
-			t.Errorf("the configuration has no %s: %s", want, lbtest.JSON(tree.Config()))
+		if !strings.Contains(lbtest.JSON(join(t, topology.Settings{}, tree).Config()), want) {
+			t.Errorf("the configuration has no %s: %s", want, lbtest.JSON(join(t, topology.Settings{}, tree).Config()))
 		}
 	}
 }

@@ -24,10 +24,11 @@ type Checked struct {
 	// their first address.
 	*discovery.Answer
 	Given *discovery.Answer // as it came from the source
-	// Endpoints is the number of endpoints that can receive calls. If there are none, Unusable says
-	// why, unless the endpoints come from a gRPC resolver.
+	// Endpoints is the number of endpoints that can receive calls. If there are none, Why says why,
+	// unless the endpoints come from a gRPC resolver. It hides the Why of the source's answer, which
+	// may be empty.
 	Endpoints int
-	Unusable  string
+	Why       string
 }
 
 // Check returns an error if an answer breaks the rules. It doesn't recheck anything that's already
@@ -66,7 +67,7 @@ func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 		}
 	}
 	if c.Endpoints == 0 && a.Resolved == nil {
-		c.Unusable = cmp.Or(a.Why, unusableReason(a.Priorities...))
+		c.Why = cmp.Or(a.Why, unusableReason(a.Priorities...))
 	}
 	return c, nil
 }

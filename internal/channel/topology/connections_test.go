@@ -92,7 +92,7 @@ func (c *channel) update(answer *discovery.Answer) {
 		c.t.Fatal(err)
 	}
 	var state balancer.ClientConnState
-	state.BalancerConfig = tree.Config()
+	state.BalancerConfig = join(c.t, topology.Settings{}, tree).Config()
 	state.ResolverState.Endpoints = tree.Endpoints
 	state.ResolverState = hierarchy.Seal(state.ResolverState)
 	if err := c.policy.UpdateClientConnState(state); err != nil {

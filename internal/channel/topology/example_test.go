@@ -37,9 +37,9 @@ func ExampleTranslator() {
 }
 
 // Two targets, each with its own resolver, become the two priorities of one tree.
-func ExamplePolicies_Join() {
+func ExamplePolicies_Combine() {
 	var policies topology.Policies
-	tree := policies.Join(
+	tree := policies.Combine(
 		topology.Plain("us-east", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}),
 		topology.Plain("eu-west", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "198.51.100.1:443"}}}}),
 	)

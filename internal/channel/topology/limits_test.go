@@ -105,7 +105,7 @@ func TestGroupsOfPriorityBelongTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if config := lbtest.JSON(tree.Config()); !strings.Contains(config, want) {
+		if config := lbtest.JSON(join(t, topology.Settings{}, tree).Config()); !strings.Contains(config, want) {
 			t.Errorf("%q: the configuration is %s, want %s in it", lines, config, want)
 		}
 	}

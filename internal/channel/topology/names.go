@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-type member struct{ cluster, locality string }
+type childLocality struct{ cluster, locality string }
 
 type child struct {
 	name              string
-	members           []member
+	localities        []childLocality
 	addresses, usable []string // first addresses of all endpoints and of the usable ones, only set if a locality may be in several children
 }
 
@@ -24,16 +24,16 @@ type childNames struct {
 	shared bool
 }
 
-func (n *childNames) membersOf(groups []group, cluster string) []child {
+func (n *childNames) unnamedChildren(groups []group, cluster string) []child {
 	children := make([]child, len(groups))
-	shared, holders := false, make(map[member]bool)
+	shared, holders := false, make(map[childLocality]bool)
 	for i, g := range groups {
 		shared = shared || g.name != ""
 		for j := range g.Localities {
-			m := member{cluster, NameOf(&g.Localities[j])}
-			shared = shared || holders[m]
-			holders[m] = true
-			children[i].members = append(children[i].members, m)
+			l := childLocality{cluster, NameOf(&g.Localities[j])}
+			shared = shared || holders[l]
+			holders[l] = true
+			children[i].localities = append(children[i].localities, l)
 		}
 	}
 	if shared || n.shared {
@@ -64,11 +64,12 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 // before, followed by those with any usable endpoint, and then the rest. Otherwise, a draining
 // priority could steal the name, and with it the connections, of a lower priority with the same
 // locality.
-func (n *childNames) assign(children []child) {
-	holders, holderOf := make(map[member][]int), make(map[string]int)
+func (n *childNames) assign(groups []group, cluster string) []child {
+	children := n.unnamedChildren(groups, cluster)
+	holders, holderOf := make(map[childLocality][]int), make(map[string]int)
 	for i, c := range n.last {
-		for _, m := range c.members {
-			holders[m] = append(holders[m], i)
+		for _, l := range c.localities {
+			holders[l] = append(holders[l], i)
 		}
 		for _, address := range c.addresses {
 			holderOf[address] = i
@@ -93,13 +94,14 @@ func (n *childNames) assign(children []child) {
 		}
 	}
 	n.last = children
+	return children
 }
 
 // bestPrevious returns -1 if c needs a new name.
-func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, holderOf map[string]int, taken []bool) int {
+func (n *childNames) bestPrevious(c child, index int, holders map[childLocality][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
-	for _, m := range c.members {
-		for _, i := range holders[m] {
+	for _, l := range c.localities {
+		for _, i := range holders[l] {
 			localities[i]++
 		}
 	}

@@ -38,9 +38,7 @@ func groupsOf(localities, addresses string) (groups []group) {
 }
 
 func (n *childNames) update(groups []group) []child {
-	children := n.membersOf(groups, "cluster")
-	n.assign(children)
-	return children
+	return n.assign(groups, "cluster")
 }
 
 func namesOf(children []child) string {
@@ -116,11 +114,9 @@ func TestNamesFollowLocalities(t *testing.T) {
 func TestClustersDoNotShareNames(t *testing.T) {
 	var names childNames
 	for _, cluster := range []string{"first", "second"} {
-		names.assign(names.membersOf(groupsOf("a", ""), cluster))
+		names.assign(groupsOf("a", ""), cluster)
 	}
-	children := names.membersOf(groupsOf("a", ""), "first")
-	names.assign(children)
-	if got := namesOf(children); got != "child2" {
+	if got := namesOf(names.assign(groupsOf("a", ""), "first")); got != "child2" {
 		t.Errorf("name = %s, want child2", got)
 	}
 }

@@ -39,17 +39,17 @@ func TestEndpointsOfPriorityAreInOneList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree = join(t, topology.Settings{EndpointPolicy: `ring_hash_experimental{"requestHashHeader": "user"}`}, tree)
+		update := join(t, topology.Settings{EndpointPolicy: `ring_hash_experimental{"requestHashHeader": "user"}`}, tree)
 		var got []string
 		localities := make(map[string]bool)
-		for _, e := range tree.Endpoints {
+		for _, e := range update.Endpoints {
 			got = append(got, fmt.Sprintf("%s:%d", e.Addresses[0].Addr[:1], weight.FromEndpoint(e).Weight))
 			localities[hierarchy.Path(e)[1]] = true
 		}
 		if text := strings.Join(got, " "); text != test.want || len(localities) != 1 {
 			t.Errorf("got %s in %v, want %s in one locality", text, localities, test.want)
 		}
-		if config := lbtest.JSON(tree.Config()); strings.Count(config, `"targets":{"all":{"weight":1`) != 2 {
+		if config := lbtest.JSON(update.Config()); strings.Count(config, `"targets":{"all":{"weight":1`) != 2 {
 			t.Errorf("config %s\nwant one target for each priority", config)
 		}
 	}

@@ -34,7 +34,7 @@ func TestPlainTreesBecomePriorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := policies.Join(Plain("east", "", given), Plain("west", "", given[:1]), Plain("none", "", nil))
+	tree := policies.Combine(Plain("east", "", given), Plain("west", "", given[:1]), Plain("none", "", nil))
 
 	want := "192.0.2.1:1 [\"east\",\"/\"] 0\n192.0.2.2:1 [\"east\",\"/\"] 7\n192.0.2.1:1 [\"west\",\"/\"] 0\n"
 	if got := paths(tree.Endpoints); got != want {

@@ -93,9 +93,9 @@ func TestSubsetOfEachLocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}
 	subsetTranslator, allTranslator := new(topology.Translator), new(topology.Translator)
-	subset, _ := subsetTranslator.Translate(answer)
-	full, _ := allTranslator.Translate(answer)
-	subset, full = join(t, settings, subset), join(t, topology.Settings{}, full)
+	subsetTree, _ := subsetTranslator.Translate(answer)
+	fullTree, _ := allTranslator.Translate(answer)
+	subset, full := join(t, settings, subsetTree), join(t, topology.Settings{}, fullTree)
 	if len(subset.Endpoints) != 6 || len(full.Endpoints) != 10 {
 		t.Errorf("%d of %d endpoints are used, want 6 of 10", len(subset.Endpoints), len(full.Endpoints))
 	}
@@ -117,11 +117,11 @@ func TestSubsetOfEachLocality(t *testing.T) {
 	}
 }
 
-func join(t *testing.T, settings topology.Settings, tree topology.Tree) topology.Tree {
+func join(t *testing.T, settings topology.Settings, tree topology.Tree) topology.Update {
 	t.Helper()
 	policies, err := topology.NewPolicies(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policies.Join(tree)
+	return policies.Combine(tree)
 }

@@ -16,7 +16,7 @@ const million = lbconfig.Million
 // children stable across updates. The zero value is ready to use. Not safe for concurrent use.
 type Translator struct {
 	// Name is a prefix for the names of children, e.g. "NAME/child0". Mechanisms that share a
-	// channel need different ones, see Join.
+	// channel need different ones, see Combine.
 	Name string
 	// TrustNames makes us verify an endpoint's certificate against its hostname, if it has one.
 	TrustNames bool
@@ -45,11 +45,10 @@ func (t *Translator) Translate(a *discovery.Answer) (Tree, error) {
 // Tree is like Translate, except that Check must have accepted the answer already.
 func (t *Translator) Tree(c *Checked) Tree {
 	groups := t.Near.split(c)
-	children := t.names.membersOf(groups, c.Service)
-	t.names.assign(children)
+	children := t.names.assign(groups, c.Service)
 	last := t.built
 	t.built = make(map[path]builtLocality, len(last))
-	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints), Why: c.Unusable}
+	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints), Why: c.Why}
 	tree.Priorities = make([]TreePriority, 0, len(groups))
 	drops := dropCategories(c.Answer)
 	for i := range groups {
@@ -78,7 +77,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			if g.name == "" { // the priority wasn't split
 				whole = c.Given.Priorities[g.sourcePriority]
 			}
-			child.Why = cmp.Or(c.Why, unusableReason(whole))
+			child.Why = cmp.Or(c.Given.Why, unusableReason(whole))
 		}
 		tree.Priorities = append(tree.Priorities, child)
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Tree is what a resolver sends to a channel in an update.
+// Tree has the endpoints and priorities of a mechanism, or of all mechanisms in an Update.
 type Tree struct {
 	// Endpoints are in priority order. Paths (package hierarchy) and weights (grpc's
 	// experimental/balancer/weight) are in their attributes.
@@ -39,9 +39,13 @@ type Tree struct {
 	// Why explains why none of the endpoints can receive calls. It's "" if at least one can.
 	Why        string
 	Priorities []TreePriority
+}
 
-	policies *Policies // nil before Join
-	total    int       // number of endpoints before subsetting
+// Update is what a resolver sends to a channel.
+type Update struct {
+	Tree
+	policies *Policies
+	total    int // number of endpoints before subsetting
 }
 
 type TreePriority struct {
@@ -68,16 +72,16 @@ type treeLocality struct {
 	endpoints int
 }
 
-// Size describes the tree in words, e.g. "20 of 5000 endpoints in 1 priority".
-func (t Tree) Size() string {
-	endpoints := printable.Count(len(t.Endpoints), "endpoint", "endpoints")
-	if t.IsSubset() {
-		endpoints = fmt.Sprintf("%d of %s", len(t.Endpoints), printable.Count(t.total, "endpoint", "endpoints"))
+// Size describes the update in words, e.g. "20 of 5000 endpoints in 1 priority".
+func (u Update) Size() string {
+	endpoints := printable.Count(len(u.Endpoints), "endpoint", "endpoints")
+	if u.IsSubset() {
+		endpoints = fmt.Sprintf("%d of %s", len(u.Endpoints), printable.Count(u.total, "endpoint", "endpoints"))
 	}
-	return endpoints + " in " + printable.Count(len(t.Priorities), "priority", "priorities")
+	return endpoints + " in " + printable.Count(len(u.Priorities), "priority", "priorities")
 }
 
-func (t Tree) IsSubset() bool { return len(t.Endpoints) < t.total }
+func (u Update) IsSubset() bool { return len(u.Endpoints) < u.total }
 
 func (t Tree) HasWeights() bool {
 	of := func(e resolver.Endpoint) uint32 { return max(1, weight.FromEndpoint(e).Weight) }
@@ -86,22 +90,16 @@ func (t Tree) HasWeights() bool {
 
 // Config returns the configuration of understudy_priority. Don't modify it: other configurations of
 // the same Policies may share parts of it.
-func (t Tree) Config() *lbconfig.Priority {
-	policies := t.policies
-	if policies == nil {
-		policies, _ = NewPolicies(Settings{})
-	}
-	return policies.config(t.Priorities)
-}
+func (u Update) Config() *lbconfig.Priority { return u.policies.config(u.Priorities) }
 
 // With returns a copy of the tree that uses o as the cluster's outlier detection. o has no child
-// policy and may be nil. The channel's settings take precedence over it. If reresolves is true, the
+// policy and may be nil. The channel's settings take precedence over it. If resolveNow is true, the
 // priorities pass on requests for re-resolution.
-func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
+func (t Tree) With(resolveNow bool, o *lbconfig.OutlierDetection) Tree {
 	t.Priorities = slices.Clone(t.Priorities)
 	for i := range t.Priorities {
 		p := &t.Priorities[i]
-		p.ignoreReresolution, p.outlierDetection = p.ignoreReresolution && !reresolves, o
+		p.ignoreReresolution, p.outlierDetection = p.ignoreReresolution && !resolveNow, o
 	}
 	return t
 }
@@ -110,23 +108,23 @@ func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
 // channel, since it determines the type of a policy.
 type Settings options.Settings
 
-// Join concatenates the priorities of all trees (gRFC A37), applies the settings and, if they ask
+// Combine concatenates the priorities of all trees (gRFC A37), applies the settings and, if they ask
 // for it, picks a subset of the endpoints. No two trees may have children with the same name, see
 // Translator.Name and Plain.
-func (p *Policies) Join(trees ...Tree) Tree {
-	var joined Tree
+func (p *Policies) Combine(trees ...Tree) Update {
+	u := Update{policies: p}
 	if len(trees) == 1 {
-		joined = trees[0] // most channels only have one, so avoid copying it
+		u.Tree = trees[0] // most channels only have one, so avoid copying it
 		trees = nil
 	}
 	for _, tree := range trees {
-		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
-		joined.Priorities = append(joined.Priorities, tree.Priorities...)
+		u.Endpoints = append(u.Endpoints, tree.Endpoints...)
+		u.Priorities = append(u.Priorities, tree.Priorities...)
 	}
-	joined.policies, joined.total = p, len(joined.Endpoints)
-	joined = joined.subset(p.settings)
+	u.total = len(u.Endpoints)
+	u.Tree = u.subset(p.settings)
 	if options.Settings(p.settings).InOneList() {
-		joined = joined.inOneList()
+		u.Tree = u.inOneList()
 	}
-	return joined
+	return u
 }

@@ -164,7 +164,7 @@ func TestTreeIsWhatItsJSONSays(t *testing.T) {
 				tree = tree.With(true, nil)
 			}
 			other := topology.Plain("backup", "", nil)
-			config := policies.Join(tree.With(false, cluster), other).Config()
+			config := policies.Combine(tree.With(false, cluster), other).Config()
 			if d := difference("config", reflect.ValueOf(config), reflect.ValueOf(parsed(t, config))); d != "" {
 				t.Fatalf("the value and what its JSON says differ: %s", d)
 			}
@@ -183,7 +183,7 @@ func TestPoliciesParseConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := policies.Join(topology.Plain("east", "", nil), topology.Plain("west", "", nil)).Config()
+	config := policies.Combine(topology.Plain("east", "", nil), topology.Plain("west", "", nil)).Config()
 	for _, top := range []*lbconfig.Priority{config, parsed(t, config)} {
 		outliers := top.Children["east"].Config.Config.(*lbconfig.OutlierDetection)
 		drop := outliers.ChildPolicy.Config.(*lbconfig.Drop)
@@ -207,7 +207,7 @@ func TestUnchangedPrioritiesShareValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return policies.Join(tree).Config()
+		return policies.Combine(tree).Config()
 	}
 	first, second := configOf("0 us: a", "1 eu: b"), configOf("0 us weight=2: a", "1 eu: b")
 	if first.Children["child0"].Config.Config == second.Children["child0"].Config.Config {

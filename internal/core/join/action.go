@@ -9,7 +9,7 @@ type Action struct {
 	ID   ID
 
 	Mechanism
-	Whole ID // if the mechanism is part of a list, the one whose source sent that list; otherwise 0
+	Parent ID // if the mechanism is part of a list, the one whose source sent that list; otherwise 0
 
 	Text    string        // one line, for Warn, Say and Show
 	Kept                  // only for Keep and Confirm
@@ -25,10 +25,10 @@ const (
 	Start Kind = iota
 	// Stop closes a source. If the source is still starting, wait for that first.
 	Stop
-	// RequestResolution asks a source to resolve again. TellFailing lets it know that endpoints are
+	// CallResolveNow asks a source to resolve again. CallEndpointsFailed lets it know that endpoints are
 	// failing.
-	RequestResolution
-	TellFailing
+	CallResolveNow
+	CallEndpointsFailed
 
 	// Keep stores an answer or a list with new content under the mechanism's name, replacing what
 	// was there. We fall back to it if a source later fails before its first answer (see

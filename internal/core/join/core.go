@@ -39,6 +39,7 @@ type Mechanism struct {
 	// name and source as one of the previous list, we treat them as the same mechanism and keep its
 	// state. A nil Source never equals another.
 	Source           any
+	Prefer           string
 	OutlierDetection string
 	Given            any
 }
@@ -61,11 +62,11 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears says which notifications a source wants: LookAgain for requests to resolve again
-// (ResolveNow), and Failures for reports of failing endpoints.
+// Hears says which notifications a source wants: requests for a re-resolution, and reports of failing
+// endpoints.
 type Hears struct {
-	LookAgain bool
-	Failures  bool
+	ResolveNow      bool
+	EndpointsFailed bool
 }
 
 type Config struct {
@@ -155,7 +156,7 @@ func (c *Core) startSource(m *mechanism) {
 	c.startingCount++
 	a := Action{Kind: Start, ID: m.ID, Mechanism: m.Mechanism}
 	if m.parent != nil {
-		a.Whole = m.parent.ID
+		a.Parent = m.parent.ID
 	}
 	c.addAction(a)
 }
@@ -169,13 +170,13 @@ func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 
 // Started is called once a source has started or failed to start. What it reported in the meantime
 // has already been passed in, but we don't send any of it to the channel until now.
-func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
+func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	c.startingCount--
 	m := c.beginEvent(now, id)
 	if m == nil {
 		return nil
 	}
-	m.Hears = accepts
+	m.Hears = hears
 	if m.Phase == Outstanding && m.waits.stored.IsZero() {
 		if _, isStored := c.config.Kept(id); isStored {
 			if m.hush = Hush; m.parent != nil && m.parent.stored {
@@ -327,28 +328,28 @@ func (c *Core) Rejected(now time.Time, id ID, reason string) {
 // ignore_reresolution_requests for the same reason.
 func (c *Core) ResolveNow() []Action {
 	if list := c.inUse(); len(list) == 1 {
-		return c.EndpointsFail(list[0].ID, false)
+		return c.ResolveNowFor(list[0].ID, false)
 	}
 	return nil
 }
 
-// EndpointsFail is called when endpoints of a mechanism fail. We ask its source for a re-resolution
+// ResolveNowFor is called when endpoints of a mechanism fail. We ask its source for a re-resolution
 // unless ignored is set. If the source wants to hear about failures, we tell it either way.
-func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
+func (c *Core) ResolveNowFor(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil {
 		if !ignored {
-			c.requestResolution(m)
+			c.callResolveNow(m)
 		}
-		if m.Failures {
-			c.addAction(Action{Kind: TellFailing, ID: id})
+		if m.EndpointsFailed {
+			c.addAction(Action{Kind: CallEndpointsFailed, ID: id})
 		}
 	}
 	return c.takeActions()
 }
 
-func (c *Core) requestResolution(m *mechanism) {
-	if m.LookAgain {
-		c.addAction(Action{Kind: RequestResolution, ID: m.ID})
+func (c *Core) callResolveNow(m *mechanism) {
+	if m.ResolveNow {
+		c.addAction(Action{Kind: CallResolveNow, ID: m.ID})
 	}
 }
 

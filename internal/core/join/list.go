@@ -58,7 +58,7 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (hasNew bool) {
 		})
 		var p *mechanism
 		if i >= 0 {
-			if p = before[i]; p.OutlierDetection != given.OutlierDetection {
+			if p = before[i]; p.Prefer != given.Prefer || p.OutlierDetection != given.OutlierDetection {
 				p.Mechanism = given
 				c.markChanged(p)
 			}

@@ -89,7 +89,7 @@ func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Ac
 			continue // it didn't have an answer in the refused update
 		}
 		if m.ID != notified && !m.refusalReported {
-			c.requestResolution(m)
+			c.callResolveNow(m)
 		}
 		m.refusalReported = true
 	}

@@ -116,7 +116,7 @@ func (s *stage) runEvent(words []string) {
 		}
 		s.kept[args[0]] = k
 	case "started":
-		s.execute(c.Started(now, id, Hears{LookAgain: slices.Contains(args, "asks"), Failures: slices.Contains(args, "heeds")}))
+		s.execute(c.Started(now, id, Hears{ResolveNow: slices.Contains(args, "asks"), EndpointsFailed: slices.Contains(args, "heeds")}))
 	case "not-started":
 		s.execute(append(c.Failed(now, id, text), c.Started(now, id, Hears{})...))
 	case "answered":
@@ -142,7 +142,7 @@ func (s *stage) runEvent(words []string) {
 	case "look-again":
 		s.execute(c.ResolveNow())
 	case "endpoints-fail":
-		s.execute(c.EndpointsFail(id, text == "ignored"))
+		s.execute(c.ResolveNowFor(id, text == "ignored"))
 	case "refuses":
 		s.refuseNext, s.notified = true, strings.Join(args, "")
 	case "closes":
@@ -180,7 +180,7 @@ func (s *stage) pass(text string) {
 	s.now = end
 }
 
-var kindNames = map[Kind]string{Stop: "stop", RequestResolution: "ask", TellFailing: "tell that endpoints fail", Warn: "warn", Say: "log", Show: "show"}
+var kindNames = map[Kind]string{Stop: "stop", CallResolveNow: "ask", CallEndpointsFailed: "tell that endpoints fail", Warn: "warn", Say: "log", Show: "show"}
 
 func (s *stage) execute(actions []Action) {
 	for _, a := range actions {

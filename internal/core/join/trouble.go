@@ -19,7 +19,7 @@ func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 		if m.Phase == Answered {
 			m.Failure.Confirmed = c.validUntil(m)
 		}
-		if m.LookAgain {
+		if m.ResolveNow {
 			m.Failure.Confirmed = m.Answered // we last polled the source then
 		}
 	}

@@ -48,8 +48,8 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		repeated, err := readAndTranslate(&translator, c)
-		if err != nil || lbtest.JSON(repeated.Config()) != lbtest.JSON(tree.Config()) {
-			t.Errorf("the same cluster became %s, then %s, %v", lbtest.JSON(tree.Config()), lbtest.JSON(repeated.Config()), err)
+		if err != nil || lbtest.JSON(configOf(repeated.Tree)) != lbtest.JSON(configOf(tree.Tree)) {
+			t.Errorf("the same cluster became %s, then %s, %v", lbtest.JSON(configOf(tree.Tree)), lbtest.JSON(configOf(repeated.Tree)), err)
 		}
 		answer, notes, _ := Read(c)
 		checkLengths(t, notes)
@@ -63,11 +63,11 @@ func FuzzRead(f *testing.F) {
 		}
 		reread, err := readAndTranslate(new(topology.Translator), written)
 		first, _ := readAndTranslate(new(topology.Translator), c)
-		if err != nil || lbtest.JSON(reread.Config()) != lbtest.JSON(first.Config()) || !reflect.DeepEqual(reread.Endpoints, first.Endpoints) {
-			t.Errorf("the cluster became %s, but %s, %v after Write and Read: %v", lbtest.JSON(first.Config()), lbtest.JSON(reread.Config()), err, written)
+		if err != nil || lbtest.JSON(configOf(reread.Tree)) != lbtest.JSON(configOf(first.Tree)) || !reflect.DeepEqual(reread.Endpoints, first.Endpoints) {
+			t.Errorf("the cluster became %s, but %s, %v after Write and Read: %v", lbtest.JSON(configOf(first.Tree)), lbtest.JSON(configOf(reread.Tree)), err, written)
 		}
 		var config []map[string]top
-		if err := json.Unmarshal([]byte(lbtest.JSON(tree.Config())), &config); err != nil {
+		if err := json.Unmarshal([]byte(lbtest.JSON(configOf(tree.Tree))), &config); err != nil {
 			t.Fatal(err)
 		}
 		children := config[0][priorityName].Children
@@ -75,7 +75,7 @@ func FuzzRead(f *testing.F) {
 			p := hierarchy.Path(e)
 			targets := children[p[0]].Config[0][outlierDetectionName].ChildPolicy[0][dropName].ChildPolicy[0][weightedTargetName].Targets
 			if targets[p[1]].Weight == 0 || e.Addresses[0].Addr == "" {
-				t.Errorf("endpoint %v has the path %q in %s", e, p, lbtest.JSON(tree.Config()))
+				t.Errorf("endpoint %v has the path %q in %s", e, p, lbtest.JSON(configOf(tree.Tree)))
 			}
 		}
 	})

@@ -31,10 +31,10 @@ func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	return parsed
 }
 
-func policyOf(t *testing.T, tree topology.Tree, n int) string {
+func policyOf(t *testing.T, given *lbconfig.Priority, n int) string {
 	t.Helper()
 	var policy lbconfig.Policy
-	if err := json.Unmarshal([]byte(lbtest.JSON(tree.Config())), &policy); err != nil {
+	if err := json.Unmarshal([]byte(lbtest.JSON(given)), &policy); err != nil {
 		t.Fatal(err)
 	}
 	top := policy.Config.(*lbconfig.Priority)
@@ -80,7 +80,7 @@ func TestOutlierDetectionMapping(t *testing.T) {
 			continue
 		}
 		tree := topology.Plain("a", "", nil).With(false, read)
-		if got := policyOf(t, tree, 0); got != want {
+		if got := policyOf(t, configOf(tree), 0); got != want {
 			t.Errorf("%s:\n%s, want\n%s", text, got, want)
 		}
 		if !proto.Equal(given, before) {
@@ -149,7 +149,7 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		return o
 	}
 	first := topology.Plain("a", "", nil).With(false, read(`{"interval":"1s"}`))
-	second := new(topology.Policies).Join(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).With(false, read(`{"interval":"2s"}`))
+	second := new(topology.Policies).Combine(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).With(false, read(`{"interval":"2s"}`))
 	third := topology.Plain("d", "", nil).With(false, nil)
 	own := `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
@@ -168,9 +168,9 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree := policies.Join(first, second, third)
+		config := policies.Combine(first, second, third).Config()
 		for n, want := range test.want {
-			if got := policyOf(t, tree, n); !strings.HasPrefix(got, want) {
+			if got := policyOf(t, config, n); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: priority %d has %s, want %s", test.about, n, got, want)
 			}
 		}

@@ -71,8 +71,8 @@ type targetLevel struct {
 func parse(t *testing.T, tree tree) top {
 	t.Helper()
 	var config []map[string]top
-	if err := json.Unmarshal([]byte(lbtest.JSON(tree.Config())), &config); err != nil {
-		t.Fatalf("config %s: %v", lbtest.JSON(tree.Config()), err)
+	if err := json.Unmarshal([]byte(lbtest.JSON(configOf(tree.Tree))), &config); err != nil {
+		t.Fatalf("config %s: %v", lbtest.JSON(configOf(tree.Tree)), err)
 	}
 	return config[0][priorityName]
 }
@@ -110,7 +110,7 @@ func TestTranslate(t *testing.T) {
 		t.Errorf("endpoints:\n%swant:\n%s", got, want)
 	}
 	if config := parse(t, tree); config.RemovedChildRetention != "0s" || !config.Children["child0"].IgnoreReresolutionRequests {
-		t.Errorf("config = %s, want removed children dropped and re-resolution ignored", lbtest.JSON(tree.Config()))
+		t.Errorf("config = %s, want removed children dropped and re-resolution ignored", lbtest.JSON(configOf(tree.Tree)))
 	}
 	if !proto.Equal(given, untouched) {
 		t.Error("the cluster was modified")
@@ -126,7 +126,7 @@ func TestClusterWithoutLocalities(t *testing.T) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(withWeight(0, newLocality(3, "us")))} {
 		tree := translate(t, new(topology.Translator), c)
 		if len(tree.Endpoints) != 0 || len(parse(t, tree).Priorities) != 0 {
-			t.Errorf("tree of %v = %s, want one without priorities", c, lbtest.JSON(tree.Config()))
+			t.Errorf("tree of %v = %s, want one without priorities", c, lbtest.JSON(configOf(tree.Tree)))
 		}
 	}
 }
@@ -200,4 +200,10 @@ func TestReasonOfEmptyTree(t *testing.T) {
 			t.Errorf("%v: reason %q, want %q", test.cluster, tree.Why, test.want)
 		}
 	}
+}
+
+// configOf returns the configuration of a channel with a single mechanism and without options.
+func configOf(tree topology.Tree) *lbconfig.Priority {
+	policies, _ := topology.NewPolicies(topology.Settings{})
+	return policies.Combine(tree).Config()
 }

@@ -2,10 +2,10 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-type reresolverKey struct{}
+type resolveNowKey struct{}
 
-// reresolver is stored as a pointer, because functions can't be compared.
-type reresolver struct {
+// resolveNowFunc is stored as a pointer, because functions can't be compared.
+type resolveNowFunc struct {
 	resolveNow func(child string, ignored bool)
 }
 
@@ -17,12 +17,12 @@ type reresolver struct {
 // resolveNow must be safe for concurrent use and must not block. After the resolver is closed,
 // calls of it must do nothing.
 func SetResolveNow(state resolver.State, resolveNow func(child string, ignored bool)) resolver.State {
-	state.Attributes = state.Attributes.WithValue(reresolverKey{}, &reresolver{resolveNow})
+	state.Attributes = state.Attributes.WithValue(resolveNowKey{}, &resolveNowFunc{resolveNow})
 	return state
 }
 
 func ResolveNow(state resolver.State) func(child string, ignored bool) {
-	r, ok := state.Attributes.Value(reresolverKey{}).(*reresolver)
+	r, ok := state.Attributes.Value(resolveNowKey{}).(*resolveNowFunc)
 	if !ok || r == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {
-		state.Attributes = state.Attributes.WithValue(reresolverKey{}, (*reresolver)(nil))
+		state.Attributes = state.Attributes.WithValue(resolveNowKey{}, (*resolveNowFunc)(nil))
 	}
 	return resolveNow, state
 }

@@ -78,9 +78,9 @@ func (t *tree) stateWith(settings topology.Settings, answer *discovery.Answer) b
 	must(err)
 	policies, err := topology.NewPolicies(settings)
 	must(err)
-	generated = policies.Join(generated)
-	state := balancer.ClientConnState{BalancerConfig: generated.Config()}
-	state.ResolverState.Endpoints = generated.Endpoints
+	update := policies.Combine(generated)
+	state := balancer.ClientConnState{BalancerConfig: update.Config()}
+	state.ResolverState.Endpoints = update.Endpoints
 	state.ResolverState = hierarchy.Seal(state.ResolverState)
 	return state
 }

@@ -12,7 +12,7 @@ import (
 // We use two clients here. One of them tells us where its calls go while some endpoints are down,
 // and the other where they go as priorities fail one after another.
 func (r *Result) play(settings options.Settings) {
-	world := rehearse.OfTree(r.Tree)
+	world := rehearse.OfUpdate(r.Tree)
 	up, owners := world, make([][]*Endpoint, len(world.Priorities))
 	up.Priorities = make([][]rehearse.Server, len(world.Priorities))
 	rest := r.Tree.Endpoints

@@ -28,11 +28,11 @@ type Result struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 
-	Tree    topology.Tree  `json:"-"` // same tree as in a channel
-	Entries []string       `json:"-"` // which entry of the target each priority of the tree comes from
-	numbers uint32         // how many priorities the source has
-	owners  map[string]int // index of each endpoint that gets calls, by cluster and address
-	places  []string       // what --down accepts besides addresses, even if there are no endpoints
+	Tree    topology.Update `json:"-"` // same tree as in a channel
+	Entries []string        `json:"-"` // which entry of the target each priority of the tree comes from
+	numbers uint32          // how many priorities the source has
+	owners  map[string]int  // index of each endpoint that gets calls, by cluster and address
+	places  []string        // what --down accepts besides addresses, even if there are no endpoints
 }
 
 type Endpoint struct {
@@ -106,7 +106,7 @@ func newResult(s subject, settings options.Settings) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Tree = policies.Join(trees...)
+	r.Tree = policies.Combine(trees...)
 	if !near.Place.Serves(near.Prefer) {
 		note("prefer=%s has no effect: the location of the client is unknown; set it with --option zone=NAME, for example", near.Prefer)
 	}

@@ -120,7 +120,7 @@ func (s *subject) add(m mechanism, prefix string) {
 		s.notes = append(s.notes, prefix+note)
 	}
 	if len(m.answer.Normalized()) == 0 {
-		s.notes = append(s.notes, m.answer.Unusable+": no calls can be made")
+		s.notes = append(s.notes, m.answer.Why+": no calls can be made")
 	}
 	s.mechanisms = append(s.mechanisms, m)
 }

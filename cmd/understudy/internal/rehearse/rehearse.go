@@ -138,7 +138,7 @@ func worldOf(ctx context.Context, o Options) (w rehearse.World, err error) {
 	case o.Service <= 0 || o.Service > time.Hour:
 		return w, fmt.Errorf("--service: %v given, want above 0 to 1h", o.Service)
 	}
-	w = rehearse.OfTree(results[0].Tree)
+	w = rehearse.OfUpdate(results[0].Tree)
 	w.Entries, w.Clients, w.Rate, w.Deadlines, w.Length = results[0].Entries, o.Clients, o.Input.Rate, []time.Duration{o.Deadline}, length
 	capacities, err := explain.Capacities(o.Input.Capacity, w.Source(len(w.Priorities)-1)+1)
 	if err != nil {

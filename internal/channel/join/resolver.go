@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Channel implements resolver.Resolver.
-type Channel struct {
+// Resolver implements resolver.Resolver.
+type Resolver struct {
 	Join
 	cc      resolver.ClientConn
 	inUse   *stateattr.InUseChannel
@@ -37,8 +37,8 @@ type Channel struct {
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, no source is started.
-func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
-	c := &Channel{cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
+func Start(cc resolver.ClientConn, config *Config) (*Resolver, error) {
+	c := &Resolver{cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
 	c.config, c.Join.handle, c.onClose = config, c.handle, c.inUse.Close
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
@@ -53,15 +53,15 @@ func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
 	return c, c.start()
 }
 
-func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
-	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.ResolveNow()) })
+func (c *Resolver) ResolveNow(resolver.ResolveNowOptions) {
+	c.resolveNow.Enqueue(&c.events, func() { c.execute(c.core.ResolveNow()) })
 }
 
-func (c *Channel) endpointsFail(child string, ignored bool) {
-	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
+func (c *Resolver) resolveNowFor(child string, ignored bool) {
+	c.events.Enqueue(func() { c.execute(c.core.ResolveNowFor(c.childOf[child], ignored)) })
 }
 
-func (c *Channel) handle(m core.Message) error {
+func (c *Resolver) handle(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(slices.DeleteFunc(c.core.Statuses(), func(s core.Status) bool { return !s.IsInUse() }))
@@ -80,19 +80,20 @@ func (c *Channel) handle(m core.Message) error {
 	return nil
 }
 
-func (c *Channel) send(list []core.Status) error {
+func (c *Resolver) send(list []core.Status) error {
 	info := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.inUse, MaxBackoff: c.config.Settings.MaxConnectBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
 	var empty []string
 	for i := range list {
 		m := &list[i]
-		tree := c.tree(m)
+		tree := c.refreshTree(c.sources[m.ID], m)
+		c.logEndpointPolicy(m, &tree)
 		trees = append(trees, tree)
 		empty = append(empty, strings.TrimPrefix(m.Name+": ", ": ")+m.Explained(tree.Why))
 		for n, p := range tree.Priorities {
 			c.childOf[p.Child] = m.ID
-			info.Names[p.Child] = nameOf(m.Name, n, p.Name)
+			info.Names[p.Child] = priorityName(m.Name, n, p.Name)
 			if p.Cluster != "" {
 				info.Services[p.Child] = p.Cluster
 			}
@@ -107,16 +108,16 @@ func (c *Channel) send(list []core.Status) error {
 	if len(c.childOf) == 0 {
 		info.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
 	}
-	tree := c.policies.Join(trees...)
-	state := stateattr.SetConfig(resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.serving}, tree.Config())
-	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.endpointsFail), info)
-	size := tree.Size()
+	update := c.policies.Combine(trees...)
+	state := stateattr.SetConfig(resolver.State{Endpoints: update.Endpoints, ServiceConfig: c.serving}, update.Config())
+	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.resolveNowFor), info)
+	size := update.Size()
 	logger.Infof("%s: %s: %s", c.config.Scheme, c.config.Target, size)
 	c.live.Note("update: " + size)
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
+func (c *Resolver) parse(policies string) *serviceconfig.ParseResult {
 	merged, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, json.RawMessage(policies))
 	if err != nil {
 		return &serviceconfig.ParseResult{Err: err}
@@ -126,70 +127,47 @@ func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
 
 // We verify every endpoint's certificate against the mechanism's server name. A source only gets to
 // choose that name if the user trusts it (TrustNames).
-func (c *Channel) tree(m *core.Status) topology.Tree {
-	s := c.slots[m.ID]
+func (c *Resolver) refreshTree(s *source, m *core.Status) topology.Tree {
 	content, _ := m.Answer.Content.(*topology.Checked)
 	switch plainName := cmp.Or(s.translator.Name, "endpoints"); {
 	case content == nil:
-		s.tree = topology.Plain(plainName, s.ServerName, nil)
-	case content == s.content:
+		s.tree = topology.Plain(plainName, s.entry.ServerName, nil)
+	case content == s.content && m.Prefer == s.prefer:
 	case content.Resolved != nil:
-		s.tree = topology.Plain(plainName, s.ServerName, content.Resolved)
+		s.tree = topology.Plain(plainName, s.entry.ServerName, content.Resolved)
 		c.logPreference(s, " on endpoints without localities, such as those of DNS")
 	default:
 		settings := c.config.Settings
-		settings.Prefer = cmp.Or(settings.Prefer, s.Prefer)
+		settings.Prefer = cmp.Or(settings.Prefer, m.Prefer)
 		s.translator.Near = settings.Near()
 		s.tree = s.translator.Tree(content)
 		if missing := s.translator.Near.MissingFields(content.Answer); missing != "" && content.Endpoints > 0 {
 			c.logPreference(s, ": the source gives no "+missing+" for any endpoint")
 		}
 	}
-	s.content = content
+	s.content, s.prefer = content, m.Prefer
+	outliers, _ := m.Given.(*lbconfig.OutlierDetection)
+	return s.tree.With(m.ResolveNow, outliers)
+}
+
+func (c *Resolver) logEndpointPolicy(m *core.Status, tree *topology.Tree) {
 	policy := c.config.Settings.EndpointPolicy
 	name, _ := policy.Split()
-	if policy.IgnoresWeights() && s.tree.HasWeights() {
+	if policy.IgnoresWeights() && tree.HasWeights() {
 		c.warn(c.logged, "weights", m.Name, "the weights of endpoints have no effect with "+name)
 	}
 	if m.OutlierDetection != "" && c.policies.CannotEject {
 		c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with "+name)
 	}
-	return s.tree.With(m.LookAgain, m.Given.(*Mechanism).outliers)
 }
 
-func (c *Channel) logPreference(s *slot, problem string) {
+func (c *Resolver) logPreference(s *source, problem string) {
 	if prefer := c.config.Settings.Prefer; prefer != "" && prefer != "none" {
-		c.warn(s.logged, "prefer", s.Name, "prefer="+prefer+" has no effect"+problem)
+		c.warn(s.logged, "prefer", s.name, "prefer="+prefer+" has no effect"+problem)
 	}
 }
 
-// naming is what a mechanism inherits if the previous list had a mechanism of the same name.
-// Without it, the child policies would get new names, and we'd lose their connections.
-type naming struct {
-	translator topology.Translator
-	logged     lastTexts
-	told       time.Time // when we told the program's logger that the source is failing, or zero
-}
-
-// childName returns a prefix for the names of a mechanism's children. An only child gets the prefix
-// itself as its name. We append a number if the names could clash with those of another mechanism's
-// children.
-func (j *Join) childName(name string) string {
-	for i, unique := 2, name; ; i++ {
-		taken := false
-		for _, s := range j.slots {
-			other := s.translator.Name
-			taken = taken || other == unique || strings.HasPrefix(other, unique+"/child") || strings.HasPrefix(unique, other+"/child")
-		}
-		if !taken {
-			return unique
-		}
-		// There's no "/" in the new name, so it can't be a prefix of another mechanism's child.
-		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
-	}
-}
-
-func nameOf(mechanism string, n int, title string) string {
+func priorityName(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.NoLocality {
 		return "" // we show the number of the priority instead
 	}
