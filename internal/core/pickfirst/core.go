@@ -158,9 +158,6 @@ const noAddress = 0
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }
 
 func (c *Core) appendAction(a Action) {
-	if c.actions == nil {
-		c.actions = make([]Action, 0, 4)
-	}
 	c.actions = append(c.actions, a)
 }
 

@@ -50,10 +50,6 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 		c.connectionEnded(i, before == Ready && now-c.connectedAt >= ShortLived)
 	}
 	switch c.phase {
-	case PhaseIdle:
-		if t == connectionMade {
-			c.connected(i)
-		}
 	case PhaseConnecting:
 		c.reportConnecting(i, t)
 	case PhaseReady:
