@@ -141,9 +141,7 @@ const (
 
 func (c *Core) Phase() Phase { return c.phase }
 
-func (c *Core) InUse(i int) bool {
-	return c.phase == PhaseReady && c.published == Ready && i == int(c.next)
-}
+func (c *Core) InUse(i int) bool { return c.published == Ready && i == int(c.next) }
 
 // takeActions doesn't reuse the slice, because we want an idle Core to be small.
 func (c *Core) takeActions() []Action {
