@@ -160,14 +160,11 @@ func (c *Core) connected(i int) {
 	c.keepsFailure = c.phase == PhaseRetrying
 	c.phase = PhaseReady
 	c.shutdownOthers(i)
-	if !c.requireHealth {
+	if c.requireHealth {
+		c.addAction(WatchHealth, i)
+	} else {
 		c.publishReady(i)
-		return
 	}
-	if !c.keepsFailure {
-		c.publish(Connecting, noAddress, nil)
-	}
-	c.addAction(WatchHealth, i)
 }
 
 func (c *Core) publishReady(i int) {

@@ -129,10 +129,8 @@ func (c *Core) ExitIdle() []Action {
 }
 
 func (c *Core) TimerFired() []Action {
-	if c.inPass && int(c.next) < len(c.subs) {
-		c.next++
-		c.tryNext()
-	}
+	c.next++
+	c.tryNext()
 	return c.takeActions()
 }
 
