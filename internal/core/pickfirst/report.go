@@ -189,7 +189,7 @@ func (c *Core) shutdownOthers(i int) {
 			c.addAction(Shutdown, j)
 		}
 	}
-	c.inPass, c.next = false, int32(i)
+	c.next = int32(i)
 }
 
 // Health is called when the server at address i reports its health as a connectivity state. For
