@@ -124,9 +124,9 @@ type Core struct {
 type subchannel struct {
 	state           State
 	failed          bool
-	shortLivedCount uint8
 	owesBackoff     bool // a connection turned out to be short-lived, but the next one had already begun by then
 	calls           calls
+	shortLivedCount uint32
 	err             error
 	failedAt        time.Duration
 }

@@ -2,7 +2,6 @@ package pickfirst
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -77,7 +76,7 @@ func (c *Core) connectionEnded(i int, longLived bool) {
 	case longLived || calls == callsAnswered:
 		sub.shortLivedCount, sub.owesBackoff = 0, false
 	case calls == callsUnknown:
-		if sub.countShortLived(); sub.shortLivedCount > 1 {
+		if sub.shortLivedCount++; sub.shortLivedCount > 1 {
 			c.backOff(i, int(sub.shortLivedCount))
 		}
 	default:
@@ -85,12 +84,6 @@ func (c *Core) connectionEnded(i int, longLived bool) {
 		if sub.owesBackoff {
 			c.backOff(i, int(sub.shortLivedCount)+1)
 		}
-	}
-}
-
-func (s *subchannel) countShortLived() {
-	if s.shortLivedCount < math.MaxUint8 {
-		s.shortLivedCount++
 	}
 }
 
@@ -119,7 +112,7 @@ func (c *Core) CallsEnded(i int, answered bool) []Action {
 		sub.shortLivedCount, sub.owesBackoff = 0, false
 		return nil
 	}
-	if sub.countShortLived(); sub.shortLivedCount > 1 {
+	if sub.shortLivedCount++; sub.shortLivedCount > 1 {
 		sub.owesBackoff = true
 		if c.phase == PhaseIdle && sub.state == Idle {
 			c.backOff(i, int(sub.shortLivedCount))
