@@ -49,6 +49,10 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 		c.connectionEnded(i, before == Ready && now-c.connectedAt >= ShortLived)
 	}
 	switch c.phase {
+	case PhaseIdle:
+		if t == connectionMade {
+			c.connected(i)
+		}
 	case PhaseConnecting:
 		c.reportConnecting(i, t)
 	case PhaseReady:
@@ -153,11 +157,14 @@ func (c *Core) connected(i int) {
 	c.keepsFailure = c.phase == PhaseRetrying
 	c.phase = PhaseReady
 	c.shutdownOthers(i)
-	if c.requireHealth {
-		c.addAction(WatchHealth, i)
-	} else {
+	if !c.requireHealth {
 		c.publishReady(i)
+		return
 	}
+	if !c.keepsFailure {
+		c.publish(Connecting, noAddress, nil)
+	}
+	c.addAction(WatchHealth, i)
 }
 
 func (c *Core) publishReady(i int) {

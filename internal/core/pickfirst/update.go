@@ -62,7 +62,7 @@ func (c *Core) keepsCurrent(from []int) bool {
 func (c *Core) replaceList(from []int) (dropped []int) {
 	old := c.subs
 	nextIndex := int(c.next)
-	c.subs, c.next = nil, 0
+	c.subs = nil
 	if len(from) > 0 {
 		c.subs = make([]subchannel, len(from))
 	}
