@@ -205,6 +205,9 @@ func (s *stage) fraction() float64 {
 
 func (s *stage) changes() {
 	f, cause := s.share.Fraction()
+	if (f == 0) != (s.share.Standing().Depth == share.Tripped) {
+		s.log("a share of %s, but %+v", shown(f), s.share.Standing())
+	}
 	if f < s.before {
 		s.log("at %v: %s to %s, %v", s.now-time.Minute, shown(s.before), shown(f), cause)
 	} else if s.before == 0 && f > 0 {
