@@ -156,7 +156,7 @@ func (s *Subscriptions) rejectResource(a *Actions, bad *reasons, name string, er
 	bad.add(name, err)
 	s.stopTimer(a, name)
 	s.fail(a, name, Rejected{err})
-	if w := s.subscribed[name]; w.good != nil && w.watchers > 0 {
+	if s.subscribed[name].good != nil {
 		a.Kept = append(a.Kept, Failure{name, Rejected{err}})
 	}
 }

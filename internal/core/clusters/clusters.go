@@ -29,9 +29,8 @@ const (
 // Cluster is what we know about a cluster. If it has Children, it's an aggregate.
 type Cluster struct {
 	Children []string
-	// Err says why we can't use the cluster. Children is ignored in that case.
-	Err     error
-	Waiting bool
+	Err      error // why we can't use the cluster, which has no Children then
+	Waiting  bool
 }
 
 type Entry struct {
@@ -54,9 +53,7 @@ func Resolve(first string, lookup func(name string) Cluster) (list []Entry, look
 			break
 		}
 		lookedUp = append(lookedUp, queue[0])
-		if c.Cluster = lookup(queue[0]); c.Err != nil {
-			c.Children = nil
-		}
+		c.Cluster = lookup(queue[0])
 		for _, child := range c.Children {
 			if r.found[child] == nil && len(r.found) < MaxClusters {
 				r.found[child] = &foundCluster{depth: c.depth + 1}

@@ -102,14 +102,17 @@ func TestTooDeepOnFirstPath(t *testing.T) {
 	}
 	graph["c15"] = Cluster{Children: []string{"c16", "aggregate"}}
 	graph["aggregate"] = Cluster{Children: []string{"inner"}}
-	graph["inner"] = Cluster{Children: []string{"lowest"}}
+	graph["inner"] = Cluster{Children: []string{"lowest", "aggregate"}}
 	list, lookedUp := Resolve("first", func(name string) Cluster { return graph[name] })
 	var got []string
 	for _, e := range list {
 		got = append(got, fmt.Sprint(e.Name, e.Err != nil))
 	}
-	if want := "[leaffalse belowtrue lowestfalse]"; fmt.Sprint(got) != want {
-		t.Errorf("names and whether they have errors: %v, want %s", got, want)
+	if want := "[leaffalse belowtrue lowestfalse aggregatetrue]"; fmt.Sprint(got) != want {
+		t.Fatalf("names and whether they have errors: %v, want %s", got, want)
+	}
+	if text := list[3].Err.Error(); !strings.Contains(text, "names itself: … -> c2 -> c3 -> ") {
+		t.Errorf("error %s, want only the end of the path", text)
 	}
 	if len(lookedUp) != 20 {
 		t.Errorf("requested %d clusters, want each once: %v", len(lookedUp), lookedUp)

@@ -91,7 +91,7 @@ func (q *Sequence) After(s Stretch, taken uint64) Position {
 	c := q.classAt(int(last))
 	// The deadline is first + (occurrences - 1) intervals, rounded up. We want one unit before it.
 	hi, lo := bits.Mul64(occurrences-1, uint64(Full))
-	lo, carry := bits.Add64(lo, q.leftAt(c, s.Begin)-1, 0)
-	units, _ := bits.Div64(hi+carry, lo, uint64(q.classes[c].weight))
+	lo += q.leftAt(c, s.Begin) - 1 // lo is a multiple of Full and this is less than Full, so there's no overflow
+	units, _ := bits.Div64(hi, lo, uint64(q.classes[c].weight))
 	return Position{now: s.Begin + units, last: int(last)}
 }

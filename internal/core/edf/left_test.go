@@ -10,11 +10,11 @@ func TestRandomLeft(t *testing.T) {
 	var sum float64
 	const n = 10_000
 	for range n {
-		l := RandomLeft(rand.Uint64N)
-		if l < 1 || l > Full {
-			t.Fatalf("RandomLeft() = %d, want within (0, %d]", l, Full)
-		}
-		sum += float64(l) / float64(Full)
+		sum += float64(RandomLeft(rand.Uint64N)) / float64(Full)
+	}
+	lowest, highest := RandomLeft(func(uint64) uint64 { return 0 }), RandomLeft(func(n uint64) uint64 { return n - 1 })
+	if lowest != 1 || highest != Full {
+		t.Fatalf("RandomLeft() is from %d to %d, want (0, %d]", lowest, highest, Full)
 	}
 	if mean := sum / n; mean < 0.48 || mean > 0.52 {
 		t.Errorf("the mean of RandomLeft() is %.3f, want 0.5", mean)

@@ -33,9 +33,10 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 	var s Lingering[byte, string]
 	key := func(v string) byte { return v[0] }
 	s.Next(2, []string{"a1", "b1"}, key)
+	before := s
 	s.Next(2, []string{"a2"}, key)
-	if got := fmt.Sprint(s.Values()); got != "[a2 b1]" {
-		t.Errorf("got %s, want [a2 b1]", got)
+	if got := fmt.Sprint(s.Values(), before.Values()); got != "[a2 b1] [a1 b1]" {
+		t.Errorf("got %s, want [a2 b1] and in the copy [a1 b1]", got)
 	}
 }
 

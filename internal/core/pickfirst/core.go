@@ -124,9 +124,9 @@ type Core struct {
 type subchannel struct {
 	state           State
 	failed          bool
-	shortLivedCount uint8
 	owesBackoff     bool // a connection turned out to be short-lived, but the next one had already begun by then
 	calls           calls
+	shortLivedCount uint32
 	err             error
 	failedAt        time.Duration
 }
@@ -141,9 +141,7 @@ const (
 
 func (c *Core) Phase() Phase { return c.phase }
 
-func (c *Core) InUse(i int) bool {
-	return c.phase == PhaseReady && c.published == Ready && i == int(c.next)
-}
+func (c *Core) InUse(i int) bool { return c.published == Ready && i == int(c.next) }
 
 // takeActions doesn't reuse the slice, because we want an idle Core to be small.
 func (c *Core) takeActions() []Action {
@@ -158,9 +156,6 @@ const noAddress = 0
 func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }
 
 func (c *Core) appendAction(a Action) {
-	if c.actions == nil {
-		c.actions = make([]Action, 0, 4)
-	}
 	c.actions = append(c.actions, a)
 }
 

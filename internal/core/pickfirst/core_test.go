@@ -138,6 +138,11 @@ func (t *target) execute(actions []core.Action) {
 			t.published(a, name)
 		}
 	}
+	for i, name := range t.names {
+		if t.core.InUse(i) != (name == t.ready) {
+			t.lines = append(t.lines, name+" is in use, but not published, or the reverse")
+		}
+	}
 }
 
 func (t *target) published(a core.Action, name string) {

@@ -2,7 +2,6 @@ package pickfirst
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -81,7 +80,7 @@ func (c *Core) connectionEnded(i int, longLived bool) {
 	case longLived || calls == callsAnswered:
 		sub.shortLivedCount, sub.owesBackoff = 0, false
 	case calls == callsUnknown:
-		if sub.countShortLived(); sub.shortLivedCount > 1 {
+		if sub.shortLivedCount++; sub.shortLivedCount > 1 {
 			c.backOff(i, int(sub.shortLivedCount))
 		}
 	default:
@@ -89,12 +88,6 @@ func (c *Core) connectionEnded(i int, longLived bool) {
 		if sub.owesBackoff {
 			c.backOff(i, int(sub.shortLivedCount)+1)
 		}
-	}
-}
-
-func (s *subchannel) countShortLived() {
-	if s.shortLivedCount < math.MaxUint8 {
-		s.shortLivedCount++
 	}
 }
 
@@ -123,7 +116,7 @@ func (c *Core) CallsEnded(i int, answered bool) []Action {
 		sub.shortLivedCount, sub.owesBackoff = 0, false
 		return nil
 	}
-	if sub.countShortLived(); sub.shortLivedCount > 1 {
+	if sub.shortLivedCount++; sub.shortLivedCount > 1 {
 		sub.owesBackoff = true
 		if c.phase == PhaseIdle && sub.state == Idle {
 			c.backOff(i, int(sub.shortLivedCount))
@@ -196,7 +189,7 @@ func (c *Core) shutdownOthers(i int) {
 			c.addAction(Shutdown, j)
 		}
 	}
-	c.inPass, c.next = false, int32(i)
+	c.next = int32(i)
 }
 
 // Health is called when the server at address i reports its health as a connectivity state. For

@@ -21,10 +21,10 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	switch c.phase {
 	case PhaseIdle:
 		if !hadAddresses {
-			c.beginFirstPass(true)
+			c.beginFirstPass()
 		}
 	case PhaseConnecting:
-		c.beginFirstPass(true)
+		c.beginFirstPass()
 	case PhaseReady:
 		if !keepsConnection {
 			c.reconnect()
@@ -62,7 +62,7 @@ func (c *Core) keepsCurrent(from []int) bool {
 func (c *Core) replaceList(from []int) (dropped []int) {
 	old := c.subs
 	nextIndex := int(c.next)
-	c.subs, c.next = nil, 0
+	c.subs = nil
 	if len(from) > 0 {
 		c.subs = make([]subchannel, len(from))
 	}
@@ -95,13 +95,10 @@ func (c *Core) handleEmptyList() {
 	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
-// beginFirstPass publishes CONNECTING. With alwaysPublish, it does so even if that's what we
-// published last, because parents expect a state after each update.
-func (c *Core) beginFirstPass(alwaysPublish bool) {
-	c.phase = PhaseConnecting
-	if alwaysPublish {
-		c.published = None
-	}
+// beginFirstPass publishes CONNECTING even if that's what we published last, because parents expect
+// a state after each update.
+func (c *Core) beginFirstPass() {
+	c.phase, c.published = PhaseConnecting, None
 	c.publish(Connecting, noAddress, nil)
 	c.beginPass()
 }
@@ -112,7 +109,7 @@ func (c *Core) reconnect() {
 		c.beginPass()
 		return
 	}
-	c.beginFirstPass(true)
+	c.beginFirstPass()
 }
 
 // Fail passes on an error of the resolver. If there are no addresses or calls fail already, they'll
@@ -126,16 +123,14 @@ func (c *Core) Fail(err error) []Action {
 
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
-		c.beginFirstPass(false)
+		c.beginFirstPass()
 	}
 	return c.takeActions()
 }
 
 func (c *Core) TimerFired() []Action {
-	if c.inPass && int(c.next) < len(c.subs) {
-		c.next++
-		c.tryNext()
-	}
+	c.next++
+	c.tryNext()
 	return c.takeActions()
 }
 

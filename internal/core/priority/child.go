@@ -82,7 +82,6 @@ func (c *Core) create(name string) {
 
 func (c *Core) destroy(child *child) {
 	c.stopFailover(child)
-	c.maybeReactivate(child)
 	delete(c.children, child.name)
 	c.add(Destroy, child.name, 0)
 }

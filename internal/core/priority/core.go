@@ -184,7 +184,6 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 		return nil
 	}
 	child.failover = fired
-	child.seenReadyOrIdle = false // a child whose timer has fired counts as failed
 	return c.choose()
 }
 

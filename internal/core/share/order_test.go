@@ -50,3 +50,12 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+func TestLeftoverWaitsIfAllAreTripped(t *testing.T) {
+	for _, tripped := range [][]bool{{true, true}, {true, false}, {false, true}} {
+		_, waits := share.Leftover(2, true, func(i int) (bool, bool) { return false, tripped[i] })
+		if waits != (tripped[0] && tripped[1]) {
+			t.Errorf("tripped %v: waits is %v", tripped, waits)
+		}
+	}
+}

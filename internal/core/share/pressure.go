@@ -56,10 +56,7 @@ func (p *pressure) learn(now time.Duration, ratio float64, elapsed time.Duration
 		p.lowest, p.lowestAt = [2]float64{ratio, p.lowest[0]}, now
 	}
 	p.lowest[0] = min(p.lowest[0], ratio)
-	low := p.lowest[0]
-	if p.lowest[1] > 0 {
-		low = min(low, p.lowest[1])
-	}
+	low := min(p.lowest[0], p.lowest[1]) // 0 in the first span, when usual is no lower than lowest[0] anyway
 	switch {
 	case p.usual == 0:
 		p.usual = ratio

@@ -205,6 +205,10 @@ func (s *stage) fraction() float64 {
 
 func (s *stage) changes() {
 	f, cause := s.share.Fraction()
+	depth := s.share.Standing().Depth
+	if (f == 0) != (depth == share.Tripped) || (f == 1) != (depth == share.Whole) || (f >= 0.5) != (depth <= share.Part) {
+		s.log("a share of %s, but depth %d", shown(f), depth)
+	}
 	if f < s.before {
 		s.log("at %v: %s to %s, %v", s.now-time.Minute, shown(s.before), shown(f), cause)
 	} else if s.before == 0 && f > 0 {

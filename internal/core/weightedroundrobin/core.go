@@ -137,9 +137,6 @@ func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 // weights down. Don't call Reported for a removed child from here on.
 func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
 	for _, child := range c.previous {
-		if len(c.children) == len(c.order) {
-			break
-		}
 		if child.lastUpdate != c.updateCount {
 			delete(c.children, child.key)
 			c.count[child.state]--

@@ -68,7 +68,7 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 	for i, child := range children {
 		weights[i] = child.weight
 	}
-	if n > 1 && c.config.SlowStart.Window > 0 {
+	if n > 1 {
 		c.slowStart(now, children, weights)
 	}
 	return children, weights

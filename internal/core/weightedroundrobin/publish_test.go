@@ -1,6 +1,7 @@
 package weightedroundrobin
 
 import (
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -39,22 +40,23 @@ func TestChangesOfManyEndpointsAreBatched(t *testing.T) {
 // An update that changes neither endpoints nor weights must not cause a new picker.
 func TestUpdateIsPublishedIfPickerChanges(t *testing.T) {
 	for _, test := range []struct {
-		about   string
-		weights []uint32
-		want    bool
+		about         string
+		before, after []uint32
+		want          bool
 	}{
-		{"the same", []uint32{1, 2, 3}, false},
-		{"another weight of the first", []uint32{9, 2, 3}, true},
-		{"another weight of the last", []uint32{1, 2, 9}, true},
-		{"one endpoint fewer", []uint32{1, 2}, true},
-		{"one endpoint more", []uint32{1, 2, 3, 4}, true},
+		{"the same", []uint32{1, 2, 3}, []uint32{1, 2, 3}, false},
+		{"the same, scaled down", []uint32{math.MaxUint32, 2, 3}, []uint32{math.MaxUint32, 2, 3}, false},
+		{"another weight of the first", []uint32{1, 2, 3}, []uint32{9, 2, 3}, true},
+		{"another weight of the last", []uint32{1, 2, 3}, []uint32{1, 2, 9}, true},
+		{"one endpoint fewer", []uint32{1, 2, 3}, []uint32{1, 2}, true},
+		{"one endpoint more", []uint32{1, 2, 3}, []uint32{1, 2, 3, 4}, true},
 	} {
 		core := New[int]()
-		for _, child := range update(core, 1, 2, 3) {
+		for _, child := range update(core, test.before...) {
 			core.Reported(child, Ready, time.Time{})
 		}
 		core.Publish(time.Time{})
-		update(core, test.weights...)
+		update(core, test.after...)
 		if core.Previous() != nil {
 			t.Errorf("%s: the update has ended, but its previous children are kept", test.about)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestScaledWeightsFitTheLimit(t *testing.T) {
@@ -12,21 +13,24 @@ func TestScaledWeightsFitTheLimit(t *testing.T) {
 		{math.MaxUint32, math.MaxUint32, 1},
 		{math.MaxUint32, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 		{math.MaxUint32 - 1, 2},
+		{1 << 31, 1 << 30},
 		append([]uint32{math.MaxUint32, math.MaxUint32}, slices.Repeat([]uint32{1}, 100)...),
 	} {
-		var sum, scaled uint64
-		for _, w := range weights {
-			sum += uint64(w)
-		}
-		for _, w := range weights {
-			s := scaleDown(w, sum, len(weights))
-			if s == 0 {
-				t.Errorf("%v: weight %d became 0", weights, w)
+		for _, slow := range []SlowStart{{}, {Window: time.Minute, Aggression: 1, MinWeightPercent: 50}} {
+			core := New[int]()
+			core.config.SlowStart = slow
+			for _, child := range update(core, weights...) {
+				core.Reported(child, Ready, time.Time{})
 			}
-			scaled += uint64(s)
-		}
-		if scaled > math.MaxUint32 {
-			t.Errorf("%v: scaled weights sum to %d", weights, scaled)
+			_, scaled := core.Ready(time.Time{})
+			var sum uint64
+			for _, w := range scaled {
+				sum += uint64(w)
+			}
+			last := len(weights) - 1
+			if sum > math.MaxUint32 || slices.Contains(scaled, 0) || scaled[0] < 1<<29 || weights[last] == 1 && scaled[last] != 1 {
+				t.Errorf("%v with %+v: scaled to %v", weights, slow, scaled)
+			}
 		}
 	}
 }
