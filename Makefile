@@ -87,11 +87,6 @@ league: ## compare eight clients, ours and others, under twenty faults and write
 fleet: ## simulate how the first calls of a fleet of clients are distributed, and write docs/fleet
 	go run ./test/bench/fleet
 
-.PHONY: fleet-tiers
-fleet-tiers: ## record a fleet of CLIENTS (4000) that loses a priority, in the simulator (a few minutes)
-	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/test/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
-	go run ./test/bench/fleet
-
 .PHONY: goodput
 goodput: ## record what ours, round_robin and pick_first answer of rising loads, and draw docs/fleet/goodput.svg (four minutes)
 	go test ./internal/testing/overload -run TestGoodput -count=1 -timeout 0 -goodput $(CURDIR)/test/bench/fleet/goodput.csv

@@ -116,19 +116,6 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
-// Drain stops the backend gracefully. The server stops listening, sends GOAWAY, and lets its calls
-// end.
-func (b *Backend) Drain() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.server == nil {
-		return
-	}
-	b.network.closeListener(b.Address)
-	go b.server.GracefulStop()
-	b.server = nil
-}
-
 func (b *Backend) SetServing(serving bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

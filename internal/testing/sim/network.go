@@ -36,7 +36,6 @@ type host struct {
 	link     Link
 	listener *listener
 	conns    map[*conn]bool
-	dials    int
 }
 
 func NewNetwork(event func(format string, args ...any)) *Network {
@@ -81,12 +80,8 @@ func (n *Network) connections(address string) []*conn {
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-func (n *Network) Dials(address string) (dials, open int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	h := n.host(address)
-	return h.dials, len(h.conns)
-}
+// OpenTo returns how many connections to a host are open.
+func (n *Network) OpenTo(address string) int { return len(n.connections(address)) }
 
 func (n *Network) Open() int {
 	n.mu.Lock()
@@ -112,7 +107,6 @@ func (n *Network) Connected(address string) (oldest time.Time) {
 func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.host(address)
-	h.dials++
 	n.mu.Unlock()
 	if err := n.reach(ctx, h); err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)

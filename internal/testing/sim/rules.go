@@ -275,7 +275,7 @@ func (w *World) checkConnections() {
 				}
 			}
 		}
-		if _, open := w.network.Dials(address); open > times && w.knownTruth != nil {
+		if open := w.network.OpenTo(address); open > times && w.knownTruth != nil {
 			w.Log.Break(ruleEnd, "%d connections to %s, which occurs %d times in the update", open, address, times)
 		}
 	}

@@ -22,14 +22,14 @@ func (w *World) checkStandbys(q expectation) {
 }
 
 func (w *World) hasConnection(address string) bool {
-	_, open := w.network.Dials(address)
+	open := w.network.OpenTo(address)
 	return open > 0
 }
 
 // checkServers is called once the first server has worked for long enough. The caller holds the
 // lock.
 func (w *World) checkServers() {
-	if _, open := w.network.Dials(secondAddress); open > 0 && !w.secondServerReported {
+	if open := w.network.OpenTo(secondAddress); open > 0 && !w.secondServerReported {
 		w.Log.Break(ruleServer, "it has %d connections, although the source has worked for %v", open, time.Since(w.sourceWorksSince))
 		w.secondServerReported = true
 	}

@@ -1,6 +1,6 @@
 // Command fleet simulates the first calls of a fleet of clients, and writes a page and a plot. It
-// also writes pages and plots from recordings: of a fleet that loses a priority, of worlds in which
-// the priorities are full (a plot only), and of worlds in which a backend is slow.
+// also writes pages and plots from recordings: of worlds in which the priorities are full (a plot
+// only), and of worlds in which a backend is slow.
 //
 //	go run ./test/bench/fleet            writes the pages and plots of docs/fleet
 //	go run ./test/bench/fleet -out DIR   writes them to DIR
@@ -26,10 +26,6 @@ var publishedFleet = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, cal
 
 func run(directory string, f fleet) error {
 	results := f.simulate()
-	r, err := parseRecord(recorded)
-	if err != nil {
-		return err
-	}
 	overloaded, err := goodput(goodputs)
 	if err != nil {
 		return err
@@ -38,10 +34,10 @@ func run(directory string, f fleet) error {
 	if err != nil {
 		return err
 	}
-	files := tiers(r)
-	files["tail.md"], files["tail.svg"] = slow.page(), slow.plot("1s")
-	files["goodput.svg"] = overloaded
-	files["README.md"], files["load.svg"] = page(f, results), plot(f, results)
+	files := map[string]string{
+		"tail.md": slow.page(), "tail.svg": slow.plot("1s"), "goodput.svg": overloaded,
+		"README.md": page(f, results), "load.svg": plot(f, results),
+	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
 			return fmt.Errorf("write the results: %w", err)

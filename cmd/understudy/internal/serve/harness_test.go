@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,35 +72,6 @@ func (l *logRecorder) wait(t *testing.T, msg string) map[string]any {
 		case <-l.added:
 		case <-deadline:
 			t.Fatalf("%q was not logged within %v; was: %v", msg, testTimeout, l.lines)
-		}
-	}
-}
-
-// waitForAll waits until all of these messages have been logged, in any order. It discards all
-// lines up to the last of these messages.
-func (l *logRecorder) waitForAll(t *testing.T, msgs ...string) {
-	t.Helper()
-	deadline := time.After(testTimeout)
-	for {
-		l.mu.Lock()
-		found, last := 0, 0
-		for _, msg := range msgs {
-			if i := slices.IndexFunc(l.lines, func(line map[string]any) bool { return line["msg"] == msg }); i >= 0 {
-				found, last = found+1, max(last, i)
-			}
-		}
-		if found == len(msgs) {
-			l.lines = l.lines[last+1:]
-		}
-		lines := l.lines
-		l.mu.Unlock()
-		if found == len(msgs) {
-			return
-		}
-		select {
-		case <-l.added:
-		case <-deadline:
-			t.Fatalf("%q were not all logged within %v; was: %v", msgs, testTimeout, lines)
 		}
 	}
 }
