@@ -16,12 +16,10 @@ type Key string
 
 // KeyOf returns the key of an endpoint with at least one address. It may sort the slice.
 func KeyOf(addresses []Address) Key {
-	if len(addresses) > 1 {
-		slices.SortFunc(addresses, func(a, b Address) int {
-			return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.ServerName, b.ServerName))
-		})
-		addresses = slices.Compact(addresses)
-	}
+	slices.SortFunc(addresses, func(a, b Address) int {
+		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.ServerName, b.ServerName))
+	})
+	addresses = slices.Compact(addresses)
 	if a := addresses[0]; len(addresses) == 1 && !a.isQuoted() {
 		return Key(a.Addr)
 	}
