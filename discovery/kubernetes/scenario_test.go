@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ func runScenarios(t *testing.T, name string) {
 
 type scenario struct {
 	*fakeAPIServer
-	blocks  []string
+	blocks  atomic.Pointer[[]string]
 	log     *reportLog
 	close   func()
 	printed []string
@@ -51,9 +52,12 @@ type scenario struct {
 func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "start", "change":
-		if s.blocks = strings.Split(d.Input, "\n--\n"); d.Cmd == "start" {
+		if d.Cmd == "start" {
 			s.close()
 			s.printed = nil
+		}
+		blocks := strings.Split(d.Input, "\n--\n")
+		if s.blocks.Store(&blocks); d.Cmd == "start" {
 			s.fakeAPIServer = &fakeAPIServer{serve: s.respond}
 			s.log, s.close = startSource(t, s.fakeAPIServer, query{})
 		}
@@ -78,7 +82,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (s *scenario) respond(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
-	for line := range strings.SplitSeq(s.blocks[min(n, len(s.blocks)-1)], "\n") {
+	blocks := *s.blocks.Load()
+	for line := range strings.SplitSeq(blocks[min(n, len(blocks)-1)], "\n") {
 		what, rest, _ := strings.Cut(line, " ")
 		name, addresses, _ := strings.Cut(rest, " ")
 		var endpoints []string
