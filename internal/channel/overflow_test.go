@@ -198,7 +198,7 @@ func TestOverflowRampsAfterOutage(t *testing.T) {
 		min, max float64 // of the calls that the first priority gets, from 10 s to 20 s after the outage
 	}{
 		"in 8 s":  {0, 0.6, 0.95},
-		"in 5 m":  {5 * time.Minute, 0.05, 0.2},
+		"in 5 m":  {5 * time.Minute, 0.02, 0.2}, // about 35 of 500 calls, by chance
 		"in 20 s": {20 * time.Second, 0.2, 0.6},
 	} {
 		t.Run(name, func(t *testing.T) {
