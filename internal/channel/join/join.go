@@ -196,8 +196,9 @@ func (j *Join) execute(actions []core.Action) {
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
 			lastGood.keep(s.key, a.Kept)
+			fallthrough
 		case core.Confirm:
-			j.sourceCalls.Enqueue(func() { lastGood.confirm(s.key, a.Answer, s.confirmedUntil(a.Confirmed)) })
+			j.sourceCalls.Enqueue(func() { s.confirm(a) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}

@@ -30,7 +30,7 @@ func TestLastAnswerIsUsed(t *testing.T) {
 		s.confirmed = time.Now().Add(-10 * time.Minute)
 		c.Close()
 		synctest.Wait()
-		if k, hasAnswer := lastGood.get(t.Name(), time.Now().Add(-keepFor)); !hasAnswer || time.Since(k.Confirmed) != 10*time.Minute {
+		if k, hasAnswer := lastGood.get(t.Name(), time.Now(), keepFor); !hasAnswer || time.Since(k.Confirmed) != 10*time.Minute {
 			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", hasAnswer, time.Since(k.Confirmed))
 		}
 		time.Sleep(5 * time.Minute)
@@ -61,7 +61,7 @@ func TestLastAnswerIsUsed(t *testing.T) {
 // a mechanism that stays in the list keeps its source.
 func TestListsAreKeptAndConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, a, b := &fakeSource{}, &listening{}, &listening{}
+		parent, a, b := &listening{}, &listening{}, &listening{}
 		_, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		list := []discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}
@@ -72,10 +72,11 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		_ = a.Update(coreAnswer)
 		synctest.Wait()
 		time.Sleep(30 * time.Minute)
+		parent.confirmed = time.Now()
 		parent.Confirm()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if k, hasAnswer := lastGood.get(t.Name(), time.Now().Add(-keepFor)); !hasAnswer || time.Since(k.Confirmed) != time.Minute {
+		if k, hasAnswer := lastGood.get(t.Name(), time.Now(), keepFor); !hasAnswer || time.Since(k.Confirmed) != time.Minute {
 			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, time.Since(k.Confirmed))
 		}
 		parent.Mechanisms(list[:1])
@@ -197,10 +198,10 @@ func TestDebugPage(t *testing.T) {
 }
 
 // The source of a channel has failed for two hours. A source that succeeds it in the channel uses its
-// answer, and a new channel does not.
-func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
+// answer.
+func TestSuccessorUsesOldAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, first, second, other := &fakeSource{}, &fakeSource{}, &fakeSource{}, &fakeSource{}
+		parent, first, second := &fakeSource{}, &fakeSource{}, &fakeSource{}
 		cc, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}})
@@ -215,15 +216,29 @@ func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
 		if got, texts := cc.last(), c.core.Statuses()[0].Failure.Text; got != "10.0.0.1:1 " || texts != "away" {
 			t.Errorf("the channel uses %q of a source that failed with %q, want the old answer for the new source", got, texts)
 		}
-		parent = &fakeSource{}
-		cc, c = start(t, configOf(t.Name(), "", parent))
+	})
+}
+
+// The source of a channel answered hours ago. A new channel whose own source fails uses that answer
+// unless the first source fails too. It doesn't matter what channels there were in between.
+func TestAnswerOfAnotherChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeSource{answer: answerOf(1)}
+		_, c := start(t, configOf(t.Name(), "", s))
 		defer c.Close()
-		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})
-		synctest.Wait()
-		other.Fail(errors.New("away"))
-		synctest.Wait()
-		if len(cc.states) > 0 {
-			t.Errorf("a new channel uses %q, which was confirmed two hours ago", cc.last())
+		for i, step := range []struct {
+			does func()
+			want string
+		}{{func() {}, "10.0.0.1:1 "}, {func() {}, "10.0.0.1:1 "}, {func() { s.Fail(errors.New("down")) }, "nothing"}, {s.Confirm, "10.0.0.1:1 "}} {
+			step.does()
+			time.Sleep(2 * time.Hour)
+			failing := &fakeSource{failure: errors.New("down")}
+			cc, other := start(t, configOf(t.Name(), "", failing))
+			if got := cc.last(); got != step.want {
+				t.Errorf("step %d: a new channel uses %q, want %q", i, got, step.want)
+			}
+			_ = failing.Update(answerOf(1))
+			other.Close()
 		}
 	})
 }

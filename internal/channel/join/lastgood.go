@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"container/list"
 	"maps"
 	"sync"
@@ -14,9 +15,11 @@ import (
 // lastGood has the last good answers. gRPC closes the resolver when a channel goes idle, so if the
 // source is down by the time the channel wakes up again, we use the answer in here. We keep an
 // answer while a source with its key is running, and for another hour after it was last confirmed.
+// A source that pushes its answers may have sent the last one days ago, but it confirms that answer
+// for as long as it doesn't fail.
 // We keep at most 1,000 answers without a running source, with at most 200,000 endpoints in total.
 // If there are more, we drop those whose sources stopped first.
-var lastGood answerStore
+var lastGood = answerStore{entries: make(map[any]*storedAnswer)}
 
 const (
 	keepFor    = time.Hour // how long an answer is good for after it was last confirmed
@@ -49,9 +52,10 @@ type answerStore struct {
 type storedAnswer struct {
 	key any
 	core.Kept
-	running int           // number of running sources with this key
-	idle    *list.Element // nil while a source is running
-	size    int           // only valid while idle
+	running int              // number of running sources with this key
+	current map[*source]bool // those from which we would have heard of any change
+	idle    *list.Element    // nil while a source is running
+	size    int              // only valid while idle
 }
 
 func (e *storedAnswer) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
@@ -61,12 +65,9 @@ func (e *storedAnswer) isEmpty() bool { return e.Answer.Content == nil && e.List
 func (s *answerStore) acquire(key any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.entries == nil {
-		s.entries = make(map[any]*storedAnswer)
-	}
 	e := s.entries[key]
 	if e == nil {
-		e = &storedAnswer{key: key}
+		e = &storedAnswer{key: key, current: make(map[*source]bool)}
 		s.entries[key] = e
 	}
 	if e.running++; e.idle != nil {
@@ -109,8 +110,9 @@ func (s *answerStore) keep(key any, k core.Kept) {
 }
 
 // confirm also confirms the DNS lookups behind the answer. If two channels have looked up the same
-// name, we keep the later lookup.
-func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
+// name, we keep the later lookup. If current is set, the answer stays confirmed until the next call by
+// the same source.
+func (s *answerStore) confirm(key any, a core.Answer, at time.Time, by *source, current bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, names := s.entries[key], make(lookups)
@@ -124,14 +126,20 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	if e.Answer.Names = names; at.After(e.Confirmed) {
 		e.Confirmed = at
 	}
+	if delete(e.current, by); current {
+		e.current[by] = true
+	}
 }
 
-// get returns nothing that was last confirmed before earliest. That goes for each of the Names,
+// get returns nothing that was last confirmed longer than maxAge ago. That goes for each of the Names,
 // too.
-func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
+func (s *answerStore) get(key any, now time.Time, maxAge time.Duration) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[key]
+	e, earliest := s.entries[key], now.Add(-maxAge)
+	if e != nil && len(e.current) > 0 {
+		e.Confirmed = now
+	}
 	if e == nil || e.isEmpty() || e.Confirmed.Before(earliest) {
 		return core.Kept{}, false
 	}
@@ -151,9 +159,7 @@ func lookupsOf(a core.Answer) lookups {
 func (n lookups) since(earliest, fallback time.Time) lookups {
 	n = maps.Clone(n)
 	for name, lookup := range n {
-		if lookup.Until.IsZero() {
-			lookup.Until = fallback
-		}
+		lookup.Until = cmp.Or(lookup.Until, fallback)
 		if n[name] = lookup; lookup.Until.Before(earliest) {
 			delete(n, name)
 		}

@@ -33,7 +33,7 @@ func (s *answerStore) run(key any, k core.Kept) {
 func storedKeys(s *answerStore, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
-		if _, ok := s.get(key, now.Add(-keepFor)); ok {
+		if _, ok := s.get(key, now, keepFor); ok {
 			keys = append(keys, fmt.Sprint(key))
 		}
 	}
@@ -41,7 +41,7 @@ func storedKeys(s *answerStore, n int, now time.Time) string {
 }
 
 func TestMaxEntries(t *testing.T) {
-	var s answerStore
+	s := answerStore{entries: make(map[any]*storedAnswer)}
 	now := time.Unix(0, 0)
 	for key := range maxEntries + 3 {
 		s.run(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
@@ -60,7 +60,7 @@ func TestMaxEntries(t *testing.T) {
 }
 
 func TestMaxSize(t *testing.T) {
-	var s answerStore
+	s := answerStore{entries: make(map[any]*storedAnswer)}
 	now := time.Unix(0, 0)
 	for key := range 5 {
 		s.run(key, core.Kept{Answer: contentOfSize(maxSize / 4), Confirmed: now})
@@ -77,22 +77,22 @@ func TestMaxSize(t *testing.T) {
 }
 
 func TestAnswersExpire(t *testing.T) {
-	var s answerStore
+	s := answerStore{entries: make(map[any]*storedAnswer)}
 	start := time.Unix(0, 0)
 	s.run(nil, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	for key := range 2 {
 		s.acquire(key)
 		s.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	}
-	s.confirm(1, core.Answer{}, start.Add(30*time.Minute))
-	s.confirm(1, core.Answer{}, start)
+	s.confirm(1, core.Answer{}, start.Add(30*time.Minute), nil, false)
+	s.confirm(1, core.Answer{}, start, nil, false)
 	s.release(0, start)
 	s.release(1, start)
-	if k, ok := s.get(0, start); !ok || !k.Confirmed.Equal(start) {
+	if k, ok := s.get(0, start.Add(keepFor), keepFor); !ok || !k.Confirmed.Equal(start) {
 		t.Errorf("after an hour: confirmed at %v, kept %v", k.Confirmed, ok)
 	}
 	for _, key := range []any{0, 2, nil} {
-		if k, ok := s.get(key, start.Add(time.Minute)); ok || k.Answer.Content != nil {
+		if k, ok := s.get(key, start.Add(61*time.Minute), keepFor); ok || k.Answer.Content != nil {
 			t.Errorf("key %v after 61 minutes: %v, kept %v; want nothing", key, k, ok)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAnswersExpire(t *testing.T) {
 // The answer of a running source is not dropped, because the source may still confirm it, and because
 // a source that succeeds it may need it. It does not count towards the limits of the store.
 func TestAnswersOfRunningSourcesAreNotDropped(t *testing.T) {
-	var s answerStore
+	s := answerStore{entries: make(map[any]*storedAnswer)}
 	start := time.Unix(0, 0)
 	for key := range 3 {
 		s.acquire(key)
@@ -133,7 +133,7 @@ func TestAnswersOfRunningSourcesAreNotDropped(t *testing.T) {
 	if got := storedKeys(&s, 3, start); got != "0 2" {
 		t.Errorf("%s are returned for successors, want those with a running source", got)
 	}
-	s.confirm(0, core.Answer{}, two)
+	s.confirm(0, core.Answer{}, two, nil, false)
 	if got := storedKeys(&s, 3, two); got != "0" {
 		t.Errorf("%s are returned after a confirmation, want 0", got)
 	}
@@ -164,7 +164,7 @@ func TestSize(t *testing.T) {
 // Each name has its own time of confirmation, so that names can change while the answer stays the
 // same.
 func TestNamesExpireSeparately(t *testing.T) {
-	var s answerStore
+	s := answerStore{entries: make(map[any]*storedAnswer)}
 	start := time.Unix(0, 0)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	content := contentOfSize(minSize)
@@ -172,11 +172,11 @@ func TestNamesExpireSeparately(t *testing.T) {
 	s.acquire(0)
 	s.keep(0, core.Kept{Answer: content, Confirmed: start})
 	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
-	s.confirm(0, content, at(30))
+	s.confirm(0, content, at(30), nil, false)
 	other := contentOfSize(minSize + 1)
-	s.confirm(0, other, at(30))
+	s.confirm(0, other, at(30), nil, false)
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]", 91: "map[]"} {
-		known, _ := s.get(0, at(minutes-60))
+		known, _ := s.get(0, at(minutes), keepFor)
 		left := make(map[string]int)
 		for name, n := range lookupsOf(known.Answer) {
 			left[name] = int(n.Until.Sub(start).Minutes())
@@ -209,13 +209,13 @@ func TestLaterLookupIsKept(t *testing.T) {
 		"it can be looked up now":  {name("a", 0), name("b", 0), "b", 45},
 		"it can be looked up anew": {name("a", 10), name("b", 0), "b", 45},
 	} {
-		var s answerStore
+		s := answerStore{entries: make(map[any]*storedAnswer)}
 		kept, said := contentOfSize(1), contentOfSize(1)
 		kept.Names, said.Names = lookups{"x": test.kept}, lookups{"x": test.said}
 		s.acquire(0)
 		s.keep(0, core.Kept{Answer: kept, Confirmed: start.Add(30 * time.Minute)})
-		s.confirm(0, said, start.Add(45*time.Minute))
-		k, _ := s.get(0, start)
+		s.confirm(0, said, start.Add(45*time.Minute), nil, false)
+		k, _ := s.get(0, start, keepFor)
 		if got := lookupsOf(k.Answer)["x"]; got.Addresses[0] != test.want || got.Until.Sub(start).Minutes() != float64(test.until) {
 			t.Errorf("%s: there is %v, want %s until %d", about, got, test.want, test.until)
 		}

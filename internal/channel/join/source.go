@@ -3,6 +3,7 @@ package join
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -31,14 +32,14 @@ type source struct {
 	prefer  string
 	tree    topology.Tree
 
-	replacesOther bool                             // another mechanism had this name when we started
-	removed       atomic.Bool                      // once set, we ignore any further reports from the source
-	latestAnswer  atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
-	coreAnswer    atomic.Pointer[topology.Checked] // the last answer we gave to the core
-	queuedAnswer  atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
+	maxAge       time.Duration                    // of the stored answer
+	removed      atomic.Bool                      // once set, we ignore any further reports from the source
+	latestAnswer atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
+	coreAnswer   atomic.Pointer[topology.Checked] // the last answer we gave to the core
+	queuedAnswer atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
 	// The fields below are only used by events of Join.sourceCalls.
-	running                     *discovery.Started // nil unless the source is running
+	running                     *discovery.Started // nil unless the source was started
 	resolveNow, endpointsFailed serial.Slot
 }
 
@@ -51,7 +52,7 @@ type inherited struct {
 }
 
 func (j *Join) addSource(a *core.Action) *source {
-	s := &source{Source: a.Source.(discovery.Source), join: j, id: a.ID, name: a.Name, parent: j.sources[a.Parent]}
+	s := &source{Source: a.Source.(discovery.Source), join: j, id: a.ID, name: a.Name, parent: j.sources[a.Parent], maxAge: keepFor}
 	if s.parent == nil {
 		s.entry = a.Given.(*Entry)
 		s.key = s.entry.Key
@@ -60,7 +61,9 @@ func (j *Join) addSource(a *core.Action) *source {
 	}
 	for _, other := range j.sources {
 		if other.name == s.name && other.parent == s.parent {
-			s.inherited, s.replacesOther = other.inherited, true
+			// We're replacing a mechanism. Its answer may well be in use right now, so it's good enough
+			// for us no matter how old it is.
+			s.inherited, s.maxAge = other.inherited, math.MaxInt64
 		}
 	}
 	if s.inherited == nil {
@@ -104,15 +107,7 @@ func (j *Join) startSource(s *source) {
 	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, hears)) })
 }
 
-// If we're replacing a mechanism, its answer may well be in use right now, so it's good enough for
-// us no matter how old it is.
-func (s *source) kept() (core.Kept, bool) {
-	earliest := time.Now().Add(-keepFor)
-	if s.replacesOther {
-		earliest = time.Time{}
-	}
-	return lastGood.get(s.key, earliest)
-}
+func (s *source) kept() (core.Kept, bool) { return lastGood.get(s.key, time.Now(), s.maxAge) }
 
 func (j *Join) notStarted(s *source, err error) {
 	text := j.textOf(err)
@@ -127,19 +122,18 @@ func (j *Join) notStarted(s *source, err error) {
 	})
 }
 
-func (s *source) confirmedUntil(otherwise time.Time) time.Time {
+func (s *source) confirm(a *core.Action) {
+	at, current := a.Confirmed, a.Current
 	if s.running != nil && s.running.Confirmed != nil {
-		return s.running.Confirmed()
+		at, current = s.running.Confirmed(), false // the source may have lost its server without noticing
 	}
-	return otherwise
+	lastGood.confirm(s.key, a.Answer, at, s, current)
 }
 
 func (s *source) stop() {
 	lastGood.release(s.key, time.Now())
-	started := s.running
-	s.running = nil
-	if started != nil && started.Close != nil {
-		started.Close()
+	if s.running != nil && s.running.Close != nil {
+		s.running.Close()
 	}
 }
 
@@ -151,9 +145,8 @@ func (s *source) ifRunning(f func(*discovery.Started)) {
 
 func (s *source) receiver(stored core.Kept) *discovery.Receiver {
 	j := s.join
-	if c, _ := stored.Answer.Content.(*topology.Checked); c != nil {
-		s.latestAnswer.Store(c)
-	}
+	c, _ := stored.Answer.Content.(*topology.Checked)
+	s.latestAnswer.Store(c)
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  s.update,
 		Fail:    s.fail,

@@ -13,6 +13,7 @@ type Action struct {
 
 	Text    string        // one line, for Warn, Say and Show
 	Kept                  // only for Keep and Confirm
+	Current bool          // for Keep and Confirm: we will hear of any change
 	Failure bool          // for ShowRecovered: it was a failure, not just a doubt
 	After   time.Duration // for ShowRecovered: how long the problem lasted
 }

@@ -199,7 +199,7 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	} else {
 		c.confirmAnswer(m)
 		c.setAnswer(m, a)
-		c.addAction(Action{Kind: Keep, ID: m.ID, Kept: Kept{Answer: a, Confirmed: c.now}})
+		c.addAction(Action{Kind: Keep, ID: m.ID, Kept: Kept{Answer: a, Confirmed: c.now}, Current: true})
 		c.useReadyLists()
 	}
 	return c.takeActions()
@@ -233,7 +233,7 @@ func (c *Core) Failed(now time.Time, id ID, reason string) []Action {
 func (c *Core) fail(m *mechanism, reason string) {
 	switch {
 	case m.Phase == Answered:
-		c.keepConfirmed(m)
+		c.keepConfirmed(m, false)
 		if c.recordFailure(m, reason, m.consequence()) && m.Answer.Why != "" {
 			c.markChanged(m)
 		}
@@ -279,14 +279,15 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 
 func (c *Core) confirm(m *mechanism) {
 	c.confirmAnswer(m)
-	c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.now}})
+	c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.now}, Current: true})
 }
 
-// keepConfirmed is called before a source fails, stops or is replaced. Unless the source was in
-// doubt, the answer was valid until now, because we would have heard of any change.
-func (c *Core) keepConfirmed(m *mechanism) {
+// keepConfirmed is called before a source fails, stops or is replaced, and once it's in doubt. Without
+// a doubt, the answer was valid until now, because we would have heard of any change. goesOn is set
+// if we still would.
+func (c *Core) keepConfirmed(m *mechanism, goesOn bool) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
-		c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.validUntil(m)}})
+		c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.validUntil(m)}, Current: goesOn && m.Doubt.Text == ""})
 	}
 }
 
@@ -310,6 +311,7 @@ func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time)
 			c.addAction(Action{Kind: Show, ID: id, Text: text})
 		}
 		m.Doubt = Trouble{reason, cmp.Or(confirmed, m.Doubt.Since, now), confirmed}
+		c.keepConfirmed(m, false)
 	}
 	return c.takeActions()
 }
@@ -360,7 +362,7 @@ func (c *Core) Closed(now time.Time) []Action {
 	c.now, c.closed = now, true
 	all := c.allMechanisms()
 	for _, m := range all {
-		c.keepConfirmed(m)
+		c.keepConfirmed(m, false)
 	}
 	for _, m := range all {
 		c.stopSource(m)

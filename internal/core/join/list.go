@@ -25,7 +25,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	c.confirmAnswer(m)
 	c.setList(m, list)
 	m.stored = false
-	c.addAction(Action{Kind: Keep, ID: id, Kept: Kept{List: list, Confirmed: c.now}})
+	c.addAction(Action{Kind: Keep, ID: id, Kept: Kept{List: list, Confirmed: c.now}, Current: true})
 	return c.takeActions()
 }
 
@@ -66,7 +66,7 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (hasNew bool) {
 			p, hasNew = c.addMechanism(given, m), true
 			for _, predecessor := range before {
 				if predecessor.Name == given.Name {
-					c.keepConfirmed(predecessor)
+					c.keepConfirmed(predecessor, true)
 					p.waits.stored, p.hush = predecessor.waits.stored, predecessor.hush
 				}
 			}
@@ -108,7 +108,7 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 		if slices.Contains(after, p) {
 			continue
 		}
-		c.keepConfirmed(p)
+		c.keepConfirmed(p, false)
 		p.waits = waits{}
 		c.stopSource(p)
 	}

@@ -197,7 +197,7 @@ func (s *stage) execute(actions []Action) {
 			s.printf("  keep %s %s", name, contents(a.Answer, a.List))
 			s.kept[strings.Split(name, "'")[0]] = a.Kept
 		case Confirm:
-			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.Confirmed))
+			s.printf("  confirm %s%s, %v ago%s", name, withAnswer(a.Answer), s.now.Sub(a.Confirmed), map[bool]string{true: " and from now on"}[a.Current])
 			if k, isStored := s.kept[strings.Split(name, "'")[0]]; isStored {
 				k.Confirmed = a.Confirmed
 				s.kept[strings.Split(name, "'")[0]] = k
