@@ -41,10 +41,11 @@ const (
 	loadWarm    = 10 // number of seconds with few calls
 	loadSettles = 20 // seconds until the channel must have found the right shares
 	loadSteady  = 30
-	// growsBack is how long it may take a share to grow back from 0.4: two seconds to get to 0.7,
-	// then 0.02 per second. It doesn't depend on how long the trouble lasted. For example, after a
-	// spike of 6 s, two priorities that had been cut to a half refused calls for 13 s.
-	growsBack     = 17
+	// growsBack is how many seconds it may take the share of the last priority to grow from 0.4, which
+	// it never falls below, to 0.98. If it was cut while it grew, its threshold is lower, and all of
+	// that is at 0.02 per second. For example, two priorities that had been cut to 0.45 at the end of
+	// a spike refused calls for 23 s.
+	growsBack     = 29
 	leastCapacity = 8    // calls per second that an endpoint can handle; with less, even a few calls would make a queue
 	leastGood     = 0.85 // good answers as a fraction of what's possible
 	// leastOfBlind is for backends that serve expired calls, under a load that's close to or above
@@ -298,19 +299,23 @@ func (l *load) judgeTrigger(length int) {
 	if before := l.sum(loadWarm, begin-1); before.refused > 0 || 100*before.elsewhere > before.calls {
 		w.Log.Break(ruleCalm, "%v", before)
 	}
-	end, most, recovery := begin+length, max(2*length, growsBack), 0
-	if l.total() == l.first() {
-		most = max(3*length, growsBack)
+	// The last calls of the trouble may still cause a cut. So may later calls if the other priorities
+	// can't carry them all until the first one's breaker closes. Its back-off is about as long as the
+	// trouble.
+	end, most, recovery := begin+length, growsBack+int(l.deadline.Seconds()), 0
+	if l.total()-l.first() < l.rate {
+		most += length
 	}
 	for ; recovery < 3*length+50; recovery++ {
 		if s := l.sum(end+recovery, end+recovery+3); 50*(s.calls-s.good) < s.calls {
 			break
 		}
 	}
-	during, last := l.sum(begin, end), l.sum(len(l.seconds)-10, len(l.seconds))
+	during, later, last := l.sum(begin, end), l.sum(end+2*length, len(l.seconds)), l.sum(len(l.seconds)-10, len(l.seconds))
 	w.Log.Event("load below, %s for %d s: %d calls lost meanwhile; normal after %d s; at the end, %v", l.trigger, length, during.calls-during.good, recovery, last)
-	if recovery > most+1 { // both ends are only known to a second
-		w.Log.Break(ruleRecovery, "%d s after the trouble of %d s, calls are lost", recovery, length)
+	// Both ends are only known to a second. While shares are low, calls are refused, but don't fail.
+	if recovery > most+1 || 50*(later.calls-later.good-later.refused) > later.calls {
+		w.Log.Break(ruleRecovery, "%d s after the trouble of %d s, calls are lost; from twice that time on, %v", recovery, length, later)
 	}
 	if 20*last.elsewhere > last.calls {
 		w.Log.Break(ruleRecovery, "a minute after the trouble, %v", last)
