@@ -27,7 +27,7 @@ type extent struct {
 	begin  uint64
 	shift  int
 	idBits int
-	picks  int
+	picks  int // 0 if every class has a single member
 }
 
 func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits - 1)) }
@@ -53,9 +53,6 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 			x.picks += (len(events) - before) * int(q.bounds[c+1]-q.bounds[c])
 		}
 	}
-	if q.members == nil {
-		x.picks = len(events)
-	}
 	s.events = events
 	return x
 }
@@ -63,13 +60,13 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 // dueClasses is branch-free on purpose, because processors would mispredict the branches often.
 func (q *Sequence) dueClasses(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
-	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
+	s.due = slices.Grow(s.due[:0], n)[:n]
+	due, found := s.due, uint64(0)
 	for c, d := range q.deadlines {
 		due[found] = uint32(c)
 		_, isLater := bits.Sub64(length, d-q.end, 0)
 		found += 1 - isLater
 	}
-	s.due = due
 	return due[:found]
 }
 
@@ -108,7 +105,7 @@ func (s *Scratch) sort() {
 		*next++
 	}
 	if hasLargeBucket {
-		begin := uint32(0)
+		var begin uint32
 		for _, end := range counts {
 			if end-begin > largeBucket {
 				slices.Sort(sorted[begin:end])

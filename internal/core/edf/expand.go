@@ -6,15 +6,17 @@ import (
 	"slices"
 )
 
-func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
+func (q *Sequence) expand(x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyEqualEncoded(s.events)) {
 		// This is the common case: every event is exactly one pick, and equal deadlines are already
 		// in order.
-		for _, e := range s.events {
-			picks = append(picks, x.class(e))
+		picks := make([]uint32, len(s.events))
+		for i, e := range s.events {
+			picks[i] = x.class(e)
 		}
 		return picks
 	}
+	picks := make([]uint32, 0, max(x.picks, len(s.events)))
 	for events := s.events; len(events) > 0; {
 		n := 1
 		for n < len(events) && x.equalEncoded(events[0], events[n]) {

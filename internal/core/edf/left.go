@@ -22,10 +22,10 @@ const Full Left = 1 << 62
 func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(Full))) + 1 }
 
 // Position is a point between two picks. Everything with a deadline up to now has been picked, and
-// so have the entries up to index last whose deadline is now + 1.
+// so have those of the first tied entries whose deadline is now + 1.
 type Position struct {
 	now  uint64
-	last int
+	tied int
 	skip uint64 // number of picks before this position; only set by New
 }
 
@@ -34,17 +34,17 @@ type Position struct {
 // any others with the same deadline, but that may no longer hold once the weights or the order have
 // changed. In that case we return false, and the caller must treat every Left above Full as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
-	p = Position{last: -1}
 	waiting := false
 	for i, e := range entries {
 		left, w := e.left(), Left(e.weight()/divisor)
 		switch {
 		case left <= w:
 			waiting = true
-		case left > Full && (waiting || left-Full > w):
-			return Position{last: -1}, false
-		case left > Full:
-			p.last = i
+		case left <= Full:
+		case waiting || left-Full > w:
+			return Position{}, false
+		default:
+			p.tied = i + 1
 			p.skip++
 		}
 	}
@@ -65,7 +65,7 @@ func (q *Sequence) Lefts(p Position, size int) []Left {
 func (q *Sequence) leftOf(i int, p Position) Left {
 	c := q.classAt(i)
 	left := Left(q.leftAt(c, p.now))
-	if i <= p.last && left <= Left(q.classes[c].weight) {
+	if i < p.tied && left <= Left(q.classes[c].weight) {
 		left += Full
 	}
 	return left
@@ -75,7 +75,7 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 // before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
-		return Position{now: s.Begin, last: -1}
+		return Position{now: s.Begin}
 	}
 	begin := uint64(0)
 	if s.Cyclic {
@@ -93,5 +93,5 @@ func (q *Sequence) After(s Stretch, taken uint64) Position {
 	hi, lo := bits.Mul64(occurrences-1, uint64(Full))
 	lo += q.leftAt(c, s.Begin) - 1 // lo is a multiple of Full and this is less than Full, so there's no overflow
 	units, _ := bits.Div64(hi, lo, uint64(q.classes[c].weight))
-	return Position{now: s.Begin + units, last: int(last)}
+	return Position{now: s.Begin + units, tied: int(last) + 1}
 }

@@ -116,12 +116,9 @@ func (q *Sequence) compact() Sequence {
 
 func commonDivisor(entries []Entry) uint64 {
 	var d uint64
-	for _, e := range entries {
-		for w := e.weight(); w != 0; {
+	for i := 0; d != 1 && i < len(entries); i++ {
+		for w := entries[i].weight(); w != 0; {
 			d, w = w, d%w
-		}
-		if d == 1 {
-			break
 		}
 	}
 	return d

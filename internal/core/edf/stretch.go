@@ -7,7 +7,7 @@ import (
 
 const (
 	// maxCycle is the longest period, in picks, that we keep for reuse.
-	maxCycle = 64 << 10
+	maxCycle = 65536
 	// Reusing a cycle costs an allocation, so we repeat shorter periods until a stretch has this
 	// many picks.
 	minCycle = 512
@@ -16,12 +16,12 @@ const (
 
 // FirstSize returns how many picks to compute first. It's small so that schedulers are cheap to
 // create.
-func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
+func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16384)) }
 
 // LaterSize returns how many picks to compute after that. We need enough of them that visiting
 // every class hardly adds to the cost of a pick, but not so many that a pick has to wait long for a
 // stretch.
-func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
+func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4096), 32768)) }
 
 type Stretch struct {
 	Picks  []uint32
@@ -81,6 +81,5 @@ func (q *Sequence) stretch(length uint64, s *Scratch) []uint32 {
 	x := q.collect(s, length)
 	q.end += length
 	s.sort()
-	picks := make([]uint32, 0, x.picks)
-	return q.expand(picks, x, s)
+	return q.expand(x, s)
 }

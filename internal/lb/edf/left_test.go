@@ -16,7 +16,7 @@ func randomLefts(r *rand.Rand, n int) []edf.Left {
 		case 0:
 			lefts[i] = edf.Full / edf.Left(1+r.IntN(4))
 		case 1:
-			lefts[i] = 1 + edf.Left(r.Uint64N(1<<33))
+			lefts[i] = 1 + edf.Left(r.Uint64N(1<<r.IntN(34)))
 		default:
 			lefts[i] = 1 + edf.Left(r.Uint64N(uint64(edf.Full)))
 		}
