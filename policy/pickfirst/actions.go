@@ -58,9 +58,6 @@ func (p *policy) publish(a core.Action) {
 		}
 		p.publishReady(s)
 	case core.TransientFailure:
-		if logger.V(2) {
-			logger.Infof("pick_first: calls fail: %v", a.Err)
-		}
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: failing(a.Err)})
 	}
 }

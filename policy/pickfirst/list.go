@@ -32,7 +32,7 @@ func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []re
 // inOrder shuffles the list if seed is set. The random number of an endpoint only depends on the
 // seed and its addresses, so two endpoints keep their relative order when the list changes.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
-	if seed == nil || len(list) < 2 {
+	if seed == nil {
 		return list
 	}
 	weights, random := make([]uint32, len(list)), make([]float64, len(list))
@@ -52,7 +52,7 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
-		sum += maphash.Comparable(seed, [2]string{a.Addr, a.ServerName})
+		sum += maphash.Comparable(seed, struct{ addr, serverName string }{a.Addr, a.ServerName})
 	}
 	return float64(sum>>11) / (1 << 53)
 }
@@ -88,31 +88,22 @@ func interleave(list []resolver.Address) []resolver.Address {
 // are the same if they have the same Addr, server name and attributes.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
-	find := finder(old, len(list))
-	for i := range list {
-		places[i] = find(list[i])
-	}
-	return places
-}
-
-// finder only builds a map if there are enough searches for it to pay off.
-func finder(old []entry, searches int) func(resolver.Address) int {
-	if len(old) <= 1 || searches == 1 {
-		return func(a resolver.Address) int {
-			return slices.IndexFunc(old, func(e entry) bool {
+	if len(old) <= 1 { // most policies; a map would cost more than the comparison
+		for i, a := range list {
+			places[i] = slices.IndexFunc(old, func(e entry) bool {
 				known := &e.address[0]
 				return known.Addr == a.Addr && known.ServerName == a.ServerName && known.Attributes.Equal(a.Attributes)
 			})
 		}
+		return places
 	}
 	index := resolver.NewAddressMapV2[int]()
 	for i := range old {
-		index.Set(old[i].address[0], i)
+		index.Set(old[i].address[0], i+1)
 	}
-	return func(a resolver.Address) int {
-		if i, ok := index.Get(a); ok {
-			return i
-		}
-		return -1
+	for i, a := range list {
+		place, _ := index.Get(a)
+		places[i] = place - 1
 	}
+	return places
 }

@@ -3,9 +3,8 @@ package pickfirst
 import (
 	"hash/maphash"
 	"slices"
+	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/experimental/balancer/weight"
@@ -20,28 +19,6 @@ func parseConfig(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 		t.Fatal(err)
 	}
 	return config
-}
-
-// With shuffling, an update that only reorders the list must change nothing. The attempts, which
-// begin every 250 ms, must not be delayed by such updates.
-func TestReorderedListDoesNotChangeShuffle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc, p := build(t)
-		list := []string{"a", "b", "c", "d", "e", "f"}
-		config := parseConfig(t, `{"shuffleAddressList": true}`)
-		for i := range 15 {
-			list = append(list[1:], list[0])
-			p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints(list...), BalancerConfig: config})
-			if tried, want := len(cc.SubConns()), min(1+i*100/250, 6); tried != want {
-				t.Fatalf("after %d ms %d addresses were tried, want %d", i*100, tried, want)
-			}
-			<-time.After(100 * time.Millisecond)
-			synctest.Wait()
-		}
-		if n := len(cc.States()); n != 1 {
-			t.Errorf("published %d times, want once", n)
-		}
-	})
 }
 
 // A new endpoint gets a random position. The other endpoints must keep their order.
@@ -62,15 +39,21 @@ func TestShuffleKeepsOrderOfOtherEndpoints(t *testing.T) {
 	}
 }
 
-// Older versions of grpc-go had an environment variable for shuffling. Our policy must ignore it.
+// Older versions of grpc-go had an environment variable for shuffling. Our policy must ignore it. It
+// must not change the order in the resolver's state.
 func TestEnvironmentVariableIsIgnored(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
-		if first := firstAddresses(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
-			t.Errorf("%q: %v were tried first without shuffling", value, first)
-		}
-		if first := firstAddresses(t, endpoints("a", "b", "c"), `{"shuffleAddressList": true}`); len(first) != 3 {
-			t.Errorf("%q: only %v were ever tried first", value, first)
+		for _, s := range []resolver.State{endpoints("a", "b", "c"), {Addresses: endpointAddresses([]string{"a", "b", "c"})}} {
+			if first := firstAddresses(t, s, `{}`); len(first) != 1 {
+				t.Errorf("%q: %v were tried first without shuffling", value, first)
+			}
+			if first := firstAddresses(t, s, `{"shuffleAddressList": true}`); len(first) != 3 {
+				t.Errorf("%q: only %v were ever tried first", value, first)
+			}
+			if list := names(addressesOf(s, nil)); !slices.Equal(list, []string{"a", "b", "c"}) {
+				t.Errorf("the state's order changed to %v", list)
+			}
 		}
 	}
 }
@@ -89,17 +72,14 @@ func firstAddresses(t *testing.T, s resolver.State, raw string) map[string]bool 
 	return first
 }
 
-func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
-	for _, s := range []resolver.State{
-		endpoints("a", "b", "c"),
-		{Addresses: []resolver.Address{{Addr: "a"}, {Addr: "b"}, {Addr: "c"}}},
+// Duplicates are removed, and then the address families alternate (gRFC A61).
+func TestListIsUniqueAndInterleaved(t *testing.T) {
+	for given, want := range map[string]string{
+		"a a":                                   "a",
+		"1.0.0.1:1 1.0.0.2:1 [::1]:1 1.0.0.1:1": "1.0.0.1:1 [::1]:1 1.0.0.2:1",
 	} {
-		before := names(addressesOf(s, nil))
-		if first := firstAddresses(t, s, `{"shuffleAddressList": true}`); len(first) != 3 {
-			t.Errorf("only %v were ever tried first", first)
-		}
-		if after := names(addressesOf(s, nil)); !slices.Equal(before, after) {
-			t.Errorf("the state's order changed from %v to %v", before, after)
+		if got := strings.Join(names(addressesOf(endpoints(strings.Fields(given)...), nil)), " "); got != want {
+			t.Errorf("%s became %s, want %s", given, got, want)
 		}
 	}
 }

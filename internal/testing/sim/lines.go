@@ -40,7 +40,6 @@ var lines = []line{
 	{regexp.MustCompile(`: its resolver returned no addresses|: no calls can be made`), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`; the previous endpoints stay in use$|: no answer yet: waiting for |^eds: (?:stream to \S+ (?:failed|ended)|rejected version|\S+ did not send|cluster "\w+": (?:back to )?management server|.*no cluster )`), (*World).sourceLine},
 	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint (\S+) is ejected by `), (*World).ejectedLine},
-	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 
 const maxTargetLength = 250

@@ -36,7 +36,7 @@ var furtherTests = map[string][]string{
 	"internal/lb/shell":                {"./policy/priority", "./policy/weightedtarget", "./policy/outlierdetection", "./policy/weightedroundrobin", "./policy/pickfirst", "./policy/drop", "./internal/page", "./internal/channel"},
 	"policy/drop":                      {"./internal/channel"},
 	"policy/outlierdetection":          {"./internal/channel"},
-	"policy/pickfirst":                 {"./internal/channel"},
+	"policy/pickfirst":                 {"./policy/outlierdetection", "./internal/channel"},
 	"policy/priority":                  {"./internal/channel"},
 	"policy/weightedroundrobin":        {"./internal/channel"},
 	"policy/weightedtarget":            {"./internal/channel"},
