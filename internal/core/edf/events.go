@@ -34,7 +34,7 @@ func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits 
 
 func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.classes) - 1))}
-	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
+	x.shift = max(0, bits.Len64(length)+x.idBits-64)
 	events := s.events[:0]
 	for _, c := range q.dueClasses(s, length) {
 		before := len(events)
@@ -92,26 +92,23 @@ func (s *Scratch) sort() {
 	for _, e := range s.events {
 		counts[(e-lowest)>>shift]++
 	}
-	hasLargeBucket, sum := false, uint32(0)
+	sorted := slices.Grow(s.spare[:0], n)[:n]
+	var large [][]uint64
+	var sum uint32
 	for i, count := range counts {
-		hasLargeBucket = hasLargeBucket || count > largeBucket
+		if count > largeBucket {
+			large = append(large, sorted[sum:sum+count])
+		}
 		counts[i] = sum
 		sum += count
 	}
-	sorted := slices.Grow(s.spare[:0], n)[:n]
 	for _, e := range s.events {
 		next := &counts[(e-lowest)>>shift]
 		sorted[*next] = e
 		*next++
 	}
-	if hasLargeBucket {
-		var begin uint32
-		for _, end := range counts {
-			if end-begin > largeBucket {
-				slices.Sort(sorted[begin:end])
-			}
-			begin = end
-		}
+	for _, bucket := range large {
+		slices.Sort(bucket)
 	}
 	insertionSort(sorted)
 	s.events, s.spare, s.counts = sorted, s.events, counts

@@ -94,7 +94,7 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 // weights from 1 to 100 twice as fast.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
-	if 16*len(offsets) < words {
+	if len(offsets)<<4 < words {
 		slices.Sort(offsets)
 		return
 	}

@@ -73,7 +73,6 @@ func (q *Sequence) cyclicStretch() Stretch {
 	for len(next.Picks) < minCycle {
 		next.Picks = append(next.Picks, q.cycle...)
 	}
-	q.cycle = nil
 	return next
 }
 

@@ -7,6 +7,7 @@
 package edf
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,10 +53,10 @@ func New(entries []Entry) *Scheduler {
 func Fill(n int, fill func(entries []Entry)) *Scheduler {
 	s := &Scheduler{size: n}
 	scratch := scratches.Get().(*core.Scratch)
+	defer scratches.Put(scratch)
 	scratch.Entries = slices.Grow(scratch.Entries[:0], n)[:n]
 	fill(scratch.Entries)
 	s.seq, s.start = core.New(scratch.Entries, scratch)
-	scratches.Put(scratch)
 	return s
 }
 
@@ -96,10 +97,10 @@ func (s *Scheduler) firstPick() int {
 	}
 	s.mu.Lock()
 	if s.current.Load() == nil {
-		b := s.computeBlock(core.FirstSize(s.size))
+		// We compute the next block late, because the scheduler may be replaced before it needs that.
+		b := s.computeBlock(core.FirstSize(s.size), 2)
 		b.next.Store(s.start.Skip())
 		b.picksBefore = -s.start.Skip()
-		b.computeAt = uint64(len(b.Picks)) / 2 // not any earlier, because the scheduler may be replaced before it needs the next block
 		s.current.Store(b)
 	}
 	s.mu.Unlock()
@@ -127,10 +128,9 @@ func (s *Scheduler) finishPick(b *block, i uint64) int {
 
 func (s *Scheduler) nextBlock(b *block) *block {
 	if b.Cyclic {
-		return &block{Stretch: b.Stretch, computeAt: never, picksBefore: b.picksBefore + uint64(len(b.Picks))}
+		return &block{Stretch: b.Stretch, computeAt: math.MaxUint64, picksBefore: b.picksBefore + uint64(len(b.Picks))}
 	}
-	next := s.computeBlock(s.seq.LaterSize())
-	next.computeAt = uint64(len(next.Picks)) / 4
+	next := s.computeBlock(s.seq.LaterSize(), 4)
 	next.picksBefore = b.picksBefore + uint64(len(b.Picks))
 	return next
 }
@@ -149,14 +149,15 @@ type block struct {
 	picksBefore uint64
 }
 
-const never = ^uint64(0)
-
 var scratches = sync.Pool{New: func() any { return new(core.Scratch) }}
 
-func (s *Scheduler) computeBlock(size uint64) *block {
+// computeBlock returns a block of about size picks. The first part of it has been taken when the
+// next block is computed: a half if part is 2, and so on.
+func (s *Scheduler) computeBlock(size, part uint64) *block {
 	scratch := scratches.Get().(*core.Scratch)
 	defer scratches.Put(scratch)
-	return &block{Stretch: s.seq.Next(size, scratch)}
+	next := s.seq.Next(size, scratch)
+	return &block{Stretch: next, computeAt: uint64(len(next.Picks)) / part}
 }
 
 // Counts returns how often each entry was picked. There must be at least two entries.
