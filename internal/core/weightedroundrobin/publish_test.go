@@ -48,6 +48,7 @@ func TestUpdateIsPublishedIfPickerChanges(t *testing.T) {
 		{"the same, scaled down", []uint32{math.MaxUint32, 2, 3}, []uint32{math.MaxUint32, 2, 3}, false},
 		{"another weight of the first", []uint32{1, 2, 3}, []uint32{9, 2, 3}, true},
 		{"another weight of the last", []uint32{1, 2, 3}, []uint32{1, 2, 9}, true},
+		{"another weight, where the sum is the limit", []uint32{math.MaxUint32 - 1, 1}, []uint32{math.MaxUint32 - 3, 1}, true},
 		{"one endpoint fewer", []uint32{1, 2, 3}, []uint32{1, 2}, true},
 		{"one endpoint more", []uint32{1, 2, 3}, []uint32{1, 2, 3, 4}, true},
 	} {
