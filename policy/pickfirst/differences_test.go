@@ -2,6 +2,7 @@ package pickfirst
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,14 +48,14 @@ func TestDifferencesInFixedSchedules(t *testing.T) {
 				s := resolver.State{Endpoints: make([]resolver.Endpoint, 1)}
 				return r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
 			},
-			"[publish TRANSIENT_FAILURE: no addresses: the resolver returned none, or none with a path to this policy], error",
+			"[publish TRANSIENT_FAILURE: no addresses: the resolver returned none, or none with a path to this policy], bad resolver state",
 			"[publish CONNECTING], no error",
 		}, {
 			"first update has a foreign configuration",
 			func(r *recorder) error { return r.policy.UpdateClientConnState(foreign) },
 			"[publish TRANSIENT_FAILURE: pick_first: configuration is a struct { serviceconfig.LoadBalancingConfig }, " +
-				"want one that this policy parsed: bad resolver state], error",
-			"[], error",
+				"want one that this policy parsed: bad resolver state], bad resolver state",
+			"[], bad resolver state",
 		}, {
 			"foreign configuration while connecting",
 			func(r *recorder) error {
@@ -63,8 +64,8 @@ func TestDifferencesInFixedSchedules(t *testing.T) {
 				r.Advance(time.Second)
 				return err
 			},
-			"[publish CONNECTING connect a connect b], error",
-			"[publish CONNECTING connect a], error",
+			"[publish CONNECTING connect a connect b], bad resolver state",
+			"[publish CONNECTING connect a], bad resolver state",
 		}, {
 			"configuration null",
 			func(r *recorder) error {
@@ -104,7 +105,9 @@ func TestDifferencesInFixedSchedules(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRecorder(balancer.Get(name), stateattr.EnableHealthListener)
 				outcome := "no error"
-				if c.run(r) != nil {
+				if err := c.run(r); errors.Is(err, balancer.ErrBadResolverState) {
+					outcome = "bad resolver state"
+				} else if err != nil {
 					outcome = "error"
 				}
 				if got := fmt.Sprintf("%v, %s", r.Take(), outcome); got != want {

@@ -1,12 +1,9 @@
 package pickfirst
 
 import (
-	"errors"
 	"testing"
 
-	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -14,20 +11,6 @@ import (
 )
 
 var logged = testlog.CaptureWarnings()
-
-func TestEmptyListIsError(t *testing.T) {
-	for name, s := range map[string]resolver.State{
-		"nothing":                     {},
-		"endpoints without addresses": {Endpoints: make([]resolver.Endpoint, 2)},
-	} {
-		cc, p := build(t)
-		err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
-		if !errors.Is(err, balancer.ErrBadResolverState) {
-			t.Errorf("%s: error %v, want ErrBadResolverState", name, err)
-		}
-		wantState(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver returned none, or none with a path to this policy")
-	}
-}
 
 // Attributes.Equal panics if an attribute cannot be compared. The policy must recover from this, and
 // log it once.

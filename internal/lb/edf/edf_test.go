@@ -87,21 +87,3 @@ func TestNeverDrifts(t *testing.T) {
 		}
 	}
 }
-
-// If an entry has weight 1 and another has a weight of almost 2^32, the entry with weight 1 must be
-// picked at the end of the period.
-func TestTinyAndHugeWeight(t *testing.T) {
-	const huge = 1<<32 - 2
-	weights := []uint32{1, huge}
-	s := edf.New(entriesOf(weights, nil))
-	for range 1_000_000 {
-		if got := s.Next(); got != 1 {
-			t.Fatalf("the tiny entry was picked before its deadline")
-		}
-	}
-	left := edf.Full / huge * 100_000
-	s = edf.New([]edf.Entry{{Weight: 1, Left: left}, {Weight: huge}})
-	if index := slices.Index(picks(s, 100_002), 0); index < 99_999 || index > 100_000 {
-		t.Errorf("the tiny entry is pick %d, want about 100,000", index)
-	}
-}
