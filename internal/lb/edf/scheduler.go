@@ -97,7 +97,7 @@ func (s *Scheduler) firstPick() int {
 	}
 	s.mu.Lock()
 	if s.current.Load() == nil {
-		// We compute the next block late, because the scheduler may be replaced before it needs that.
+		// We don't compute the next block any earlier, because the scheduler may be replaced before.
 		b := s.computeBlock(core.FirstSize(s.size), 2)
 		b.next.Store(s.start.Skip())
 		b.picksBefore = -s.start.Skip()
@@ -151,8 +151,8 @@ type block struct {
 
 var scratches = sync.Pool{New: func() any { return new(core.Scratch) }}
 
-// computeBlock returns a block of about size picks. The first part of it has been taken when the
-// next block is computed: a half if part is 2, and so on.
+// computeBlock returns a block of about size picks. Whoever takes the first pick after 1/part of them
+// computes the next block.
 func (s *Scheduler) computeBlock(size, part uint64) *block {
 	scratch := scratches.Get().(*core.Scratch)
 	defer scratches.Put(scratch)
