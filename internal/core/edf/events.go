@@ -44,13 +44,13 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 		for d-x.begin <= length {
 			events = append(events, (d-x.begin)>>x.shift<<x.idBits|uint64(c))
 			slack -= rest
-			borrow := slack >> 63 // -1 if slack is negative, otherwise 0
-			slack += int64(w) & borrow
-			d += step - uint64(borrow)
+			carry := uint64(slack) >> 63 // 1 if slack is negative, otherwise 0
+			slack += int64(w & -carry)
+			d += step + carry
 		}
 		q.deadlines[c], k.slack = d, uint32(slack)
 		if q.members != nil {
-			x.picks += (len(events) - before) * int(q.bounds[c+1]-q.bounds[c])
+			x.picks += len(events[before:]) * len(q.membersOf(c))
 		}
 	}
 	s.events = events
@@ -85,8 +85,9 @@ func (s *Scratch) sort() {
 	for _, e := range s.events {
 		lowest, highest = min(lowest, e), max(highest, e)
 	}
-	shift := max(0, bits.Len64(highest-lowest)-bits.Len(uint(n)))
-	buckets := int((highest-lowest)>>shift) + 1
+	spread := highest - lowest
+	shift := max(0, bits.Len64(spread)-bits.Len(uint(n)))
+	buckets := int(spread>>shift) + 1
 	counts := slices.Grow(s.counts[:0], buckets)[:buckets]
 	clear(counts)
 	for _, e := range s.events {

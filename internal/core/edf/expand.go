@@ -43,11 +43,13 @@ func (x extent) anyEqualEncoded(sorted []uint64) bool {
 	return false
 }
 
+func (q *Sequence) membersOf(c uint32) []uint32 { return q.members[q.bounds[c]:q.bounds[c+1]] }
+
 func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 	if q.members == nil {
 		return append(picks, c)
 	}
-	members := q.members[q.bounds[c]:q.bounds[c+1]]
+	members := q.membersOf(c)
 	if len(members) == 1 { // the common case, as entries with large weights get most picks and rarely share a class
 		return append(picks, members[0])
 	}

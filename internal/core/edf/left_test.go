@@ -45,3 +45,16 @@ func TestCommonFactorOfWeightsDoesNotChangePicks(t *testing.T) {
 		}
 	}
 }
+
+// Entries that are picked at the same times cost as little as one. More classes are computed in
+// larger stretches.
+func TestClassesAndSizes(t *testing.T) {
+	var s Scratch
+	for n, want := range map[int][3]uint64{1: {1, 256, 4096}, 10_000: {1, 10_000, 5000}, 100_000: {1, 16_384, 32_768}} {
+		q, _ := New(make([]Entry, n), &s)
+		classes := Sequence{classes: make([]class, n)}
+		if got := [3]uint64{uint64(len(q.classes)), FirstSize(n), classes.LaterSize()}; got != want {
+			t.Errorf("%d entries: classes, first and later size are %d, want %d", n, got, want)
+		}
+	}
+}
