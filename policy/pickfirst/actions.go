@@ -78,7 +78,7 @@ func (p *policy) publishReady(s *subchannel) {
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
-		if !p.closed && p.core.InUse(s.index) {
+		if p.core.InUse(s.index) {
 			p.publishReady(s)
 		}
 	})
@@ -106,7 +106,7 @@ func (p *policy) renew(i int) {
 type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // a pendingSubConn if gRPC wouldn't create one
-	index  int              // index of the address in the list, or removedIndex after Shutdown; guarded by the serializer
+	index  int              // index of the address in the list, or removedIndex after Shutdown and Close; guarded by the serializer
 	rest   serial.Timer
 	calls  *calls // nil if the calls on this connection aren't counted
 }
@@ -132,7 +132,7 @@ func (s *subchannel) changed(state balancer.SubConnState) {
 }
 
 func (p *policy) report(s *subchannel, now core.State, err error) {
-	if s.index != removedIndex && !p.closed {
+	if s.index != removedIndex {
 		p.act(p.core.Report(time.Since(epoch), s.index, now, err))
 		if now != core.Ready {
 			s.calls = nil
@@ -154,7 +154,7 @@ func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy
 	p.serial.Enqueue(func() {
-		if s.index != removedIndex && !p.closed {
+		if s.index != removedIndex {
 			p.act(p.core.Health(s.index, now, state.ConnectionError))
 		}
 	})

@@ -49,7 +49,7 @@ func (c *calls) end() {
 func (c *calls) enqueue(f func(*policy)) {
 	p := c.sub.policy
 	p.serial.Enqueue(func() {
-		if c.sub.index != removedIndex && !p.closed {
+		if c.sub.index != removedIndex {
 			f(p)
 		}
 	})

@@ -1,7 +1,7 @@
 package pickfirst
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
@@ -17,13 +17,11 @@ func failing(err error) balancer.Picker { return shell.Failing(err) }
 
 type idlePicker struct {
 	policy *policy
-	asked  atomic.Bool
+	ask    sync.Once
 }
 
 // Pick must not block, so it only queues the request to connect.
 func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	if !i.asked.Swap(true) {
-		i.policy.serial.Enqueue(i.policy.exitIdle)
-	}
+	i.ask.Do(func() { i.policy.serial.Enqueue(i.policy.exitIdle) })
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }

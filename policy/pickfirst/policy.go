@@ -122,7 +122,6 @@ func (p *policy) Close() {
 		for i := range p.entries {
 			p.entries[i].shutdown()
 		}
-		p.entries = nil
 	})
 }
 
