@@ -62,13 +62,11 @@ func (q *Sequence) appendEqual(picks []uint32, x extent, s *Scratch, events []ui
 	}
 	// Two events of the same class never have the same encoded deadline. So to get the exact
 	// deadline of an event, we look for the first one of its class at or after the encoded
-	// deadline.
-	exact := func(e uint64) uint64 {
-		encoded := e >> x.idBits << x.shift
-		return q.nextDeadline(x.class(e), x.begin+encoded-1) - x.begin
-	}
+	// deadline, which all these events share.
+	before := x.begin + events[0]>>x.idBits<<x.shift - 1
+	exact := func(e uint64) uint64 { return q.nextDeadline(x.class(e), before) }
 	slices.SortFunc(events, func(a, b uint64) int {
-		return cmp.Or(cmp.Compare(exact(a), exact(b)), cmp.Compare(a, b))
+		return cmp.Or(int(exact(a)-exact(b)), cmp.Compare(a, b))
 	})
 	for len(events) > 0 {
 		n := 1
