@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 )
 
@@ -20,5 +21,21 @@ func TestLateReportsAreIgnored(t *testing.T) {
 	old.Report(connectivity.Ready, nil)
 	if cc.SubConn("a") == old || len(cc.States()) != n {
 		t.Errorf("a report of a subchannel that was shut down had an effect: %v", cc.State().ConnectivityState)
+	}
+}
+
+type donePicker struct{ done int }
+
+func (d *donePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{Done: func(balancer.DoneInfo) { d.done++ }}, nil
+}
+
+// Outlier detection and the policy both count calls.
+func TestCallIsCountedTwice(t *testing.T) {
+	d, c := &donePicker{}, newCalls(&subchannel{policy: &policy{}, index: removedIndex})
+	result, _ := (&countedPicker{d, c}).Pick(balancer.PickInfo{})
+	result.Done(balancer.DoneInfo{})
+	if open := c.open.Load(); open != 1 || d.done != 1 {
+		t.Errorf("after the call, %d open and %d done, want 1 and 1", open, d.done)
 	}
 }

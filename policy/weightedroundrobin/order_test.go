@@ -1,11 +1,6 @@
 package weightedroundrobin
 
-import (
-	"strings"
-	"testing"
-
-	"google.golang.org/grpc/connectivity"
-)
+import "testing"
 
 // "If all endpoints have the same load_balancing_weight, EDF picker degenerates to round_robin
 // picker. The order of picked subschannel is purely decided by order_offset." (gRFC A34)
@@ -39,19 +34,6 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	})
 }
 
-// With weights 1 and 3, every third deadline of b equals one of a. Rounding must not change their
-// order.
-func TestTiesDoNotDrift(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a:1 b:3")
-		h.ready("a", "b")
-		const n = 100_000
-		if got := h.picks(4 * n); got != strings.Repeat("bbab", n) {
-			t.Error("the sequence does not repeat the first four picks")
-		}
-	})
-}
-
 // "We'd like to udpate EDF priority queue so that new weights applied immediately even endpoints
 // list is not changed." (gRFC A34)
 func TestWeightChangeAppliesImmediately(t *testing.T) {
@@ -68,19 +50,6 @@ func TestWeightChangeAppliesImmediately(t *testing.T) {
 		if n := len(h.cc.States()); n != states+1 {
 			t.Errorf("%d states published, want 1", n-states)
 		}
-	})
-}
-
-func TestOnlyReadyEndpointsArePicked(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a b c")
-		h.ready("a", "b", "c")
-		h.wantPicks("abc")
-		h.report(connectivity.Idle, "b")
-		h.wantPicks("acacac")
-		h.report(connectivity.Connecting, "b")
-		h.report(connectivity.TransientFailure, "b")
-		h.wantPicks("acac")
 	})
 }
 

@@ -1,6 +1,7 @@
 package edf
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -81,7 +82,7 @@ func (s *Scratch) sort() {
 	if n < 2 {
 		return
 	}
-	lowest, highest := never, uint64(0)
+	lowest, highest := uint64(math.MaxUint64), uint64(0)
 	for _, e := range s.events {
 		lowest, highest = min(lowest, e), max(highest, e)
 	}

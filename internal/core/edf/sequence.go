@@ -1,6 +1,7 @@
 package edf
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -48,7 +49,7 @@ func (q *Sequence) nextDeadline(c uint32, now uint64) uint64 {
 }
 
 func (q *Sequence) earliest() uint64 {
-	wait := never
+	wait := uint64(math.MaxUint64)
 	for _, d := range q.deadlines {
 		wait = min(wait, d-q.end)
 	}

@@ -11,7 +11,6 @@ const (
 	// Reusing a cycle costs an allocation, so we repeat shorter periods until a stretch has this
 	// many picks.
 	minCycle = 512
-	never    = ^uint64(0)
 )
 
 // FirstSize returns how many picks to compute first. It's small so that schedulers are cheap to
