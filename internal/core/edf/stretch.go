@@ -32,8 +32,7 @@ type Stretch struct {
 func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
-		next.Picks = q.stretch(q.length(size), s)
-		if len(next.Picks) == 0 {
+		if next.Picks = q.stretch(q.length(size), s); len(next.Picks) == 0 {
 			q.end = q.earliest() - 1
 			next.Picks = q.stretch(q.length(size), s)
 		}
