@@ -82,7 +82,8 @@ func (s *Scratch) sort() {
 	if n < 2 {
 		return
 	}
-	lowest, highest := uint64(math.MaxUint64), uint64(0)
+	lowest := uint64(math.MaxUint64)
+	var highest uint64
 	for _, e := range s.events {
 		lowest, highest = min(lowest, e), max(highest, e)
 	}

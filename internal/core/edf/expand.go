@@ -62,9 +62,8 @@ func (q *Sequence) appendEqual(picks []uint32, x extent, s *Scratch, events []ui
 	}
 	// Two events of the same class never have the same encoded deadline. So to get the exact
 	// deadline of an event, we look for the first one of its class at or after the encoded
-	// deadline, which all these events share.
-	before := x.begin + events[0]>>x.idBits<<x.shift - 1
-	exact := func(e uint64) uint64 { return q.nextDeadline(x.class(e), before) }
+	// deadline.
+	exact := func(e uint64) uint64 { return q.nextDeadline(x.class(e), x.begin+e>>x.idBits<<x.shift-1) }
 	slices.SortFunc(events, func(a, b uint64) int {
 		return cmp.Or(int(exact(a)-exact(b)), cmp.Compare(a, b))
 	})
@@ -98,14 +97,12 @@ func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 		slices.Sort(offsets)
 		return
 	}
-	if len(s.bitset) < words {
-		s.bitset = make([]uint64, words)
-	}
+	s.bitset = slices.Grow(s.bitset[:0], words)[:words] // all bits are 0, as we clear them after use
 	for _, o := range offsets {
 		s.bitset[o/64] |= 1 << (o % 64)
 	}
 	n := 0
-	for i, word := range s.bitset[:words] {
+	for i, word := range s.bitset {
 		for ; word != 0; word &= word - 1 {
 			offsets[n] = uint32(64*i + bits.TrailingZeros64(word))
 			n++
