@@ -67,23 +67,20 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because prot
 		if field == nil {
 			continue
 		}
-		if first := given[field.Number()]; first != nil { // e.g. once in snake case and once in camel case
+		first, oneof := given[field.Number()], field.ContainingOneof()
+		given[field.Number()] = cmp.Or(first, key)
+		switch {
+		case first != nil: // e.g. once in snake case and once in camel case
 			d.add(key, "%s is already given on line %d", printable.Quote(key.Value), first.Line)
-			continue
-		}
-		given[field.Number()] = key
-		if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {
+		case oneof != nil && m.WhichOneof(oneof) != nil:
 			d.add(key, "%s and %s exclude each other", field.Name(), m.WhichOneof(oneof).Name())
-			continue
-		}
-		if isNull(value) {
-			continue
-		}
-		unread := d.set(value, m, field)
-		if !indispensable[m.Descriptor().FullName()] {
-			because = cmp.Or(because, unread)
-		} else if d.leaveOut(key, unread) {
-			m.Clear(field)
+		case !isNull(value):
+			unread := d.set(value, m, field)
+			if !indispensable[m.Descriptor().FullName()] {
+				because = cmp.Or(because, unread)
+			} else if d.leaveOut(key, unread) {
+				m.Clear(field)
+			}
 		}
 	}
 	return because
@@ -183,11 +180,8 @@ func (d *decoder) any(node *yaml.Node, to *anypb.Any) (because protoreflect.Full
 	default:
 		m := t.New()
 		because = d.message(node, m)
-		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface())
-		if err != nil {
-			d.add(node, "%v", err)
-		}
-		to.TypeUrl, to.Value = url, value
+		to.TypeUrl = url
+		to.Value, _ = proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface()) // can't fail, because YAML is valid UTF-8
 	}
 	return because
 }

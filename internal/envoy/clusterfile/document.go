@@ -114,8 +114,9 @@ func Read(path string) (data []byte, err error) {
 }
 
 func readAll(r io.Reader, path string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
-	if len(data) > MaxSize {
+	limited := &io.LimitedReader{R: r, N: MaxSize + 1}
+	data, err := io.ReadAll(limited)
+	if limited.N == 0 {
 		return nil, fmt.Errorf("%s: has more than %d bytes (16 MiB)", path, MaxSize)
 	}
 	return data, err

@@ -37,7 +37,7 @@ func TestLoadClusters(t *testing.T) {
 	if err != nil || len(doc.Clusters) != 2 || doc.Endpoints != nil {
 		t.Errorf("Load = %v, %v", doc, err)
 	}
-	rewrite(t, path, list(aggregate("a", "b, c"), aggregate("b", "a"), "- {name: c, type: ORIGINAL_DST}\n", aggregate("d", "d")))
+	rewrite(t, path, list(aggregate("a", "b, c"), aggregate("b", "a"), "- {name: c, type: ORIGINAL_DST}\n", aggregate("d", "d"), aggregate("e", "d")))
 	_, err = Load(path)
 	for _, want := range []string{
 		path + `:7:18: cluster "b" names itself: b -> a -> b`,
@@ -45,8 +45,8 @@ func TestLoadClusters(t *testing.T) {
 		path + `:14:19: type ORIGINAL_DST is not supported`,
 		path + `:20:18: cluster "d" names itself: d -> d`,
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Load = %v\nwant %q", err, want)
+		if err == nil || strings.Count(err.Error(), want) != 1 {
+			t.Errorf("Load = %v\nwant %q once", err, want)
 		}
 	}
 	for _, content := range []string{"clusters: []\n", "endpoints: {}\n", "endpoints: []\n"} {

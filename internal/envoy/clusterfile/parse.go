@@ -73,7 +73,7 @@ func (d *decoder) decode(doc *Document) []*clusterv3.Cluster {
 			setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // don't complain about the missing name twice
 		}
 		at := d.locate(r, "name")
-		if line := lines[c.GetName()]; line > 0 {
+		if line, ok := lines[c.GetName()]; ok {
 			d.problems.AddAt(at, "cluster %s is already given on line %d", printable.Quote(c.GetName()), line)
 		}
 		lines[c.GetName()] = at.Line
@@ -155,7 +155,7 @@ func (d *decoder) locate(r resource, path string) messages.Position {
 	}
 	node, found := r.node, r.node
 	for step := range strings.SplitSeq(path, ".") {
-		name, index, indexed := strings.Cut(strings.TrimSuffix(step, "]"), "[")
+		name, index, _ := strings.Cut(strings.TrimSuffix(step, "]"), "[")
 		key, value := entry(node, name)
 		if value == nil {
 			break
@@ -164,14 +164,9 @@ func (d *decoder) locate(r resource, path string) messages.Position {
 		if value.Kind == yaml.ScalarNode {
 			found = value
 		}
-		if !indexed {
-			continue
+		if i, err := strconv.Atoi(index); err == nil {
+			node, found = node.Content[i], node.Content[i]
 		}
-		i, err := strconv.Atoi(index)
-		if err != nil || node.Kind != yaml.SequenceNode || i >= len(node.Content) {
-			break
-		}
-		node, found = node.Content[i], node.Content[i]
 	}
 	return d.positionOf(found)
 }

@@ -55,7 +55,7 @@ const fromEnvoy = `clusters:
           endpoint_picking_policy:
             policies:
             - typed_extension_config: {name: x, typed_config: {"@type": type.googleapis.com/example.Policy, a: 1}}
-            - typed_extension_config: {name: rr, typed_config: {"@type": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin}}
+            - typed_extension_config: {name: rr, typed_config: {"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: x/understudy_weighted_round_robin, value: {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7}}}}
 `
 
 // Whether a file is valid must not depend on what the program links. An Any that we do not read
@@ -119,7 +119,7 @@ func TestRemoveUnread(t *testing.T) {
           "@type": type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality
           endpoint_picking_policy:
             policies:
-            - typed_extension_config: {name: rr, typed_config: {"@type": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin}}
+            - typed_extension_config: {name: rr, typed_config: {"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: x/understudy_weighted_round_robin, value: {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7}}}}
 `))
 	if err != nil {
 		t.Fatal(err)

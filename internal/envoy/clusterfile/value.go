@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -16,10 +15,10 @@ import (
 // anything else, it returns an invalid value. In a large file, most values are like that, and
 // decoding them through JSON would take ten times as long.
 func decodePlain(node *yaml.Node, field protoreflect.FieldDescriptor) (v protoreflect.Value) {
-	isNumber := isNumber(field) && node.ShortTag() == "!!int" && !ambiguousNumber.MatchString(node.Value)
+	isNumber := isNumber(field) && !ambiguousNumber.MatchString(node.Value)
 	n, err := strconv.ParseUint(node.Value, 10, 32)
 	switch {
-	case field.Kind() == protoreflect.StringKind && node.ShortTag() == "!!str" && utf8.ValidString(node.Value):
+	case field.Kind() == protoreflect.StringKind && node.ShortTag() == "!!str":
 		return protoreflect.ValueOfString(node.Value)
 	case !isNumber || err != nil:
 		return v
@@ -76,7 +75,7 @@ var notSuggested = map[protoreflect.Name]bool{
 // suggest returns the end of an error about an unknown field. It suggests the field with the most
 // similar name or, if they're all too different, lists them.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
-	best, smallest := "", len(name)/3+1
+	best, smallest := "", len(name)/3+2
 	var all []string
 	for i := range fields.Len() {
 		candidate := fields.Get(i).TextName()
@@ -89,9 +88,9 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 		all = append(all, candidate)
 		difference := max(len(name), len(candidate)) - shared(name, candidate)
 		if len(name) > 3 && strings.Contains(candidate, name) {
-			difference = min(difference, 1)
+			difference = min(difference, 2)
 		}
-		if difference < smallest || difference == smallest && best == "" {
+		if difference < smallest {
 			best, smallest = candidate, difference
 		}
 	}

@@ -70,14 +70,14 @@ func (d *decoder) prune(node *yaml.Node) (ok bool) {
 	if node.Kind != yaml.MappingNode {
 		return ok
 	}
-	kept, lines := node.Content[:0], make(map[string]int)
+	kept, first := node.Content[:0], make(map[string]*yaml.Node)
 	for key, value := range pairs(node) {
 		switch ok := d.prune(value); {
 		case !d.prune(key) || !d.checkKind(key, yaml.ScalarNode):
-		case lines[key.Value] > 0:
-			d.add(key, "%s is already given on line %d", printable.Quote(key.Value), lines[key.Value])
+		case first[key.Value] != nil:
+			d.add(key, "%s is already given on line %d", printable.Quote(key.Value), first[key.Value].Line)
 		default:
-			if lines[key.Value], key.Tag = key.Line, "!!str"; ok {
+			if first[key.Value], key.Tag = key, "!!str"; ok {
 				kept = append(kept, key, value)
 			}
 		}
@@ -88,7 +88,7 @@ func (d *decoder) prune(node *yaml.Node) (ok bool) {
 
 func pairs(node *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
-		for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		for i := 0; node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
 			if !yield(node.Content[i], node.Content[i+1]) {
 				return
 			}
