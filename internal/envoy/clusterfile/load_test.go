@@ -175,8 +175,8 @@ func TestLoadFrom(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"a: 1":                         "stdin:1:1: unknown field",
-		strings.Repeat("#", MaxSize):   "stdin:1:1: the file is empty",
-		strings.Repeat("#", MaxSize+1): "stdin: has more than 16777216 bytes (16 MiB)",
+		strings.Repeat("@", MaxSize):   "stdin:1:1: syntax error",
+		strings.Repeat("@", MaxSize+1): "stdin: has more than 16777216 bytes (16 MiB)",
 	} {
 		if _, err := LoadFrom(strings.NewReader(text), "stdin"); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("LoadFrom(%.20s…) = %v, want %s …", text, err, want)

@@ -79,10 +79,11 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	for p := range uint32(len(r.priorities)) {
 		a.Priorities = append(a.Priorities, discovery.Priority{Localities: r.priorities[p].localities})
 	}
-	if n := len(cluster.GetEndpoints()); len(a.Priorities) == 0 && n > 0 {
-		a.Why = fmt.Sprintf("cluster %q has no locality with a weight (%d in total)", cluster.GetClusterName(), n)
-	} else if n == 0 {
+	switch n := len(cluster.GetEndpoints()); {
+	case n == 0:
 		a.Why = fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
+	case len(a.Priorities) == 0:
+		a.Why = fmt.Sprintf("cluster %q has no locality with a weight (%d in total)", cluster.GetClusterName(), n)
 	}
 	return a, r.notes.Problems, nil
 }

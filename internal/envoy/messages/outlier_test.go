@@ -57,18 +57,18 @@ const (
 func TestOutlierDetectionMapping(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `}`,
-		`{"interval":"1s","base_ejection_time":"2s","max_ejection_time":"3s","max_ejection_percent":4,
-		  "success_rate_stdev_factor":5,"enforcing_success_rate":6,"success_rate_minimum_hosts":7,"success_rate_request_volume":8,
-		  "failure_percentage_threshold":9,"enforcing_failure_percentage":10,"failure_percentage_minimum_hosts":11,"failure_percentage_request_volume":12}`: `{"interval":"1s","baseEjectionTime":"2s","maxEjectionTime":"3s","maxEjectionPercent":4,` +
-			`"successRateEjection":{"stdevFactor":5,"enforcementPercentage":6,"minimumHosts":7,"requestVolume":8},` +
+		`{"interval":"0.001s","base_ejection_time":"2s","max_ejection_time":"3s","max_ejection_percent":4,
+		  "success_rate_stdev_factor":5,"enforcing_success_rate":1,"success_rate_minimum_hosts":7,"success_rate_request_volume":8,
+		  "failure_percentage_threshold":9,"enforcing_failure_percentage":10,"failure_percentage_minimum_hosts":11,"failure_percentage_request_volume":12}`: `{"interval":"0.001s","baseEjectionTime":"2s","maxEjectionTime":"3s","maxEjectionPercent":4,` +
+			`"successRateEjection":{"stdevFactor":5,"enforcementPercentage":1,"minimumHosts":7,"requestVolume":8},` +
 			`"failurePercentageEjection":{"threshold":9,"enforcementPercentage":10,"minimumHosts":11,"requestVolume":12}}`,
 		// "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will
 		// be null".
 		`{"enforcing_success_rate":0,"success_rate_minimum_hosts":7}`: noOp,
 		// "If the enforcing_failure_percent field is set to 0 or null, ..."
 		`{"enforcing_success_rate":0,"enforcing_failure_percentage":0,"failure_percentage_minimum_hosts":1}`: noOp,
-		`{"enforcing_success_rate":0,"enforcing_failure_percentage":100}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` +
-			`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":5,"requestVolume":50}}`,
+		`{"enforcing_success_rate":0,"enforcing_failure_percentage":1}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` +
+			`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":1,"minimumHosts":5,"requestVolume":50}}`,
 		`{"enforcing_success_rate":0,"consecutive_5xx":3,"enforcing_consecutive_5xx":100,"consecutive_gateway_failure":3}`: noOp,
 		`{"max_ejection_percent":0,"max_ejection_time":"315576000000s"}`:                                                   `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"9223372036.854775807s","maxEjectionPercent":0,` + successRate + `}`,
 	} {
@@ -121,17 +121,17 @@ func TestOutlierDetectionValidation(t *testing.T) {
 }
 
 func TestOutlierDetectionNotes(t *testing.T) {
-	_, notes, err := ReadOutlierDetection(outliers(t, `{"consecutive_5xx":3,"failure_percentage_threshold":50,"failure_percentage_request_volume":1,"interval":"5s","enforcing_success_rate":100}`))
+	_, notes, err := ReadOutlierDetection(outliers(t, `{"consecutive_5xx":3,"failure_percentage_threshold":50,"failure_percentage_request_volume":1,"success_rate_minimum_hosts":1,"enforcing_success_rate":0}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "failure_percentage_threshold: failure_percentage_threshold has no effect without enforcing_failure_percentage; " +
+	want := "success_rate_minimum_hosts: success_rate_minimum_hosts has no effect without enforcing_success_rate; failure_percentage_threshold: failure_percentage_threshold has no effect without enforcing_failure_percentage; " +
 		"failure_percentage_request_volume: failure_percentage_request_volume has no effect without enforcing_failure_percentage; " +
 		"consecutive_5xx: consecutive_5xx has no effect"
 	if got := (&Invalid{Problems: notes}).Error(); got != want {
 		t.Errorf("notes %s, want %s", got, want)
 	}
-	_, notes, err = ReadOutlierDetection(outliers(t, `{"interval":"5s","enforcing_failure_percentage":100,"failure_percentage_threshold":50}`))
+	_, notes, err = ReadOutlierDetection(outliers(t, `{"interval":"5s","enforcing_failure_percentage":100,"failure_percentage_threshold":50,"success_rate_minimum_hosts":1}`))
 	if err != nil || len(notes) > 0 {
 		t.Errorf("notes %v, %v; want none", notes, err)
 	}

@@ -191,7 +191,7 @@ func TestReasonOfEmptyTree(t *testing.T) {
 		cluster *endpointv3.ClusterLoadAssignment
 	}{
 		{`cluster "cluster" has no localities`, cluster()},
-		{`cluster "cluster" has no locality with a weight (2 in total)`, cluster(withoutWeight(newLocality(0, "us", "a")), withWeight(0, newLocality(1, "eu", "b")))},
+		{`cluster "cluster" has no locality with a weight (1 in total)`, cluster(withoutWeight(newLocality(0, "us", "a")))},
 		{"", cluster(newLocality(0, "us", "a"))},
 		{"there are no endpoints", cluster(newLocality(0, "us"))},
 	} {

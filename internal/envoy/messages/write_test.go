@@ -60,8 +60,8 @@ func shape(a *discovery.Answer) (text string) {
 }
 
 func TestWriteAndRead(t *testing.T) {
-	complete := discovery.Endpoint{Addresses: []string{"10.0.0.1:1", "[2001:db8::1]:1"}, Hostname: "a.example.com", ForZones: []string{"z"}, ForNodes: []string{"n1", "n2"}, Health: discovery.Healthy}
-	draining := discovery.Endpoint{Addresses: []string{"unix:/run/b"}, Weight: 7, Health: discovery.Draining}
+	complete := discovery.Endpoint{Addresses: []string{"10.0.0.1:1", "[2001:db8::1]:1"}, Hostname: "a.example.com", ForZones: []string{"z"}, ForNodes: []string{"n"}, Health: discovery.Healthy}
+	draining := discovery.Endpoint{Addresses: []string{"unix:/run/b"}, Weight: 7, Health: discovery.Draining, ForNodes: []string{"n"}}
 	invalid := discovery.Endpoint{Addresses: []string{"nonsense"}, Health: discovery.Unhealthy}
 	for what, test := range map[string]struct {
 		answers []discovery.Answer
@@ -72,7 +72,7 @@ func TestWriteAndRead(t *testing.T) {
 				Priorities: []discovery.Priority{newPriority(discovery.Locality{Region: "r", Zone: "z", SubZone: "s", Weight: 9, Endpoints: []discovery.Endpoint{complete, draining, invalid}})},
 				Drops:      []discovery.Drop{{Category: "load", PerMillion: 10}},
 			}},
-			"r/z/s*9[ 10.0.0.1:1+[2001:db8::1]:1*1 healthy a.example.com [z][n1 n2] unix:/run/b*7 draining  [][] ] \n[{load 10}]",
+			"r/z/s*9[ 10.0.0.1:1+[2001:db8::1]:1*1 healthy a.example.com [z][n] unix:/run/b*7 draining  [][n] ] \n[{load 10}]",
 		},
 		"weights by the endpoints": {
 			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 0, "10.0.0.1:1*3", "10.0.0.2:1"), discoveryLocality("b", 0, "10.0.0.3:1"), discoveryLocality("c", 0))}}},
@@ -111,8 +111,8 @@ func TestWriteAndRead(t *testing.T) {
 		read, _, err := messages.Read(written)
 		if err != nil {
 			t.Errorf("%s: Read rejected the written cluster: %v", what, err)
-		} else if got := strings.Join(append([]string{shape(&read)}, notes...), " "); got != test.want || read.Service != "c" {
-			t.Errorf("%s: cluster %q\n%s\nwant\n%s", what, read.Service, got, test.want)
+		} else if got := strings.Join(append([]string{shape(&read)}, notes...), " "); got != test.want || read.Service != "c" || !read.Empty || (written.GetPolicy() == nil) != (read.Drops == nil) {
+			t.Errorf("%s: cluster %q, %s\nwant\n%s", what, read.Service, got, test.want)
 		}
 	}
 }
