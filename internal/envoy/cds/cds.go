@@ -4,6 +4,7 @@ package cds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	typev3 "github.com/cncf/xds/go/xds/type/v3"
@@ -103,7 +104,6 @@ func (r *reader) readKind() {
 	}
 	switch kind := r.message.GetType(); kind {
 	case clusterv3.Cluster_STATIC:
-		r.cluster.Kind = Static
 		r.readAssignment()
 	case clusterv3.Cluster_STRICT_DNS:
 		r.cluster.Kind = StrictDNS
@@ -250,14 +250,10 @@ func isRoundRobin(config *anypb.Any) bool {
 	case config.MessageIs(&roundrobinv3.RoundRobin{}):
 		return true
 	case config.MessageIs(&locality):
-		if config.UnmarshalTo(&locality) != nil {
-			return false
-		}
-		for _, p := range locality.GetEndpointPickingPolicy().GetPolicies() {
-			if inner := p.GetTypedExtensionConfig().GetTypedConfig(); !inner.MessageIs(&locality) && isRoundRobin(inner) {
-				return true
-			}
-		}
+		return config.UnmarshalTo(&locality) == nil && slices.ContainsFunc(locality.GetEndpointPickingPolicy().GetPolicies(), func(p *clusterv3.LoadBalancingPolicy_Policy) bool {
+			inner := p.GetTypedExtensionConfig().GetTypedConfig()
+			return !inner.MessageIs(&locality) && isRoundRobin(inner)
+		})
 	case config.MessageIs(&typedStruct):
 		return config.UnmarshalTo(&typedStruct) == nil && strings.HasSuffix(typedStruct.GetTypeUrl(), "/"+weightedRoundRobin)
 	}

@@ -120,7 +120,7 @@ func TestReadInvalidCluster(t *testing.T) {
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, endpoint, endpoint+","+endpoint, 1) + `}`:                                "needs one locality with one endpoint",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, address, `{"pipe":{"path":"/x"}}`, 1) + `}`:                              "no socket_address",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "backup", "//evil/", 1) + `}`:                                            `has "/", which is not allowed in a host name`,
-		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "443", "70000", 1) + `}`:                                                 "port_value is 70000, want 1 to 65535",
+		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "443", `443,"resolverName":"x"`, 1) + `}`:                                "resolver_name is not supported",
 		`{"name":"a","type":"EDS","lbPolicy":"RING_HASH"}`:                                                                                         "lb_policy: lb_policy RING_HASH is not supported, want ROUND_ROBIN",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + unknown + `]}}`:                                                           "load_balancing_policy: none of the policies is supported (xds.type.v3.TypedStruct), want ROUND_ROBIN",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + locality(unknown) + `]}}`:                                                 "load_balancing_policy: none of",

@@ -18,6 +18,7 @@ import (
 type countingReceiver struct {
 	mu        sync.Mutex
 	updates   int
+	at        time.Time // of the last update
 	answer    discovery.Answer
 	err       error
 	rejection error
@@ -27,7 +28,7 @@ func (r *countingReceiver) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.updates++
-	r.answer, r.err = a, nil
+	r.answer, r.err, r.at = a, nil, time.Now()
 	return r.rejection
 }
 
@@ -110,8 +111,8 @@ func TestManyLookupsCauseFewUpdates(t *testing.T) {
 		if round(1, nil); r.updates > 0 {
 			t.Errorf("%d updates in a round without changes, want none", r.updates)
 		}
-		if round(2, nil); r.updates > few || r.lastOctets() != strings.Repeat(".2", 1000) {
-			t.Errorf("%d updates in a round that changes all names, want a few", r.updates)
+		if round(2, nil); r.updates > few || r.lastOctets() != strings.Repeat(".2", 1000) || time.Since(r.at) != 900*time.Millisecond {
+			t.Errorf("%d updates in a round that changes all names, want a few, and the last one after 100 ms", r.updates)
 		}
 		round(0, errors.New("server misbehaving"))
 		if r.updates > few || r.err == nil || len(r.err.Error()) > 300 || !strings.Contains(r.err.Error(), "and 996 more") {
@@ -133,12 +134,19 @@ func TestNewAnswerDoesNotWaitForBackoff(t *testing.T) {
 		round(1, nil)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
+		slow := r.count()
 		for r.reset(errors.New("rejected")); r.count() == 0; synctest.Wait() {
 			time.Sleep(time.Millisecond)
 		}
 		r.reset(nil)
 		if round(2, nil); r.updates == 0 || r.lastOctets() != strings.Repeat(".2", 1000) {
 			t.Errorf("%d updates within a second of an answer that the channel accepts", r.updates)
+		}
+		r.reset(errors.New("rejected"))
+		round(3, nil)
+		time.Sleep(1100 * time.Millisecond)
+		if n := r.count(); n < 3 || slow > 30 {
+			t.Errorf("%d updates within ten minutes of rejections, and %d within two seconds of the next one; want backoffs that grow, and short ones again", slow, n)
 		}
 	})
 }
@@ -151,6 +159,7 @@ func TestLargeWeightsAreScaledDown(t *testing.T) {
 		for i, weight := range []uint32{math.MaxUint32 - 1001, 1000, 1} {
 			s.cluster.Answer.Priorities[0].Localities[0].Endpoints[i].Weight = weight
 		}
+		s.cluster.Answer.Priorities[0].Localities = append(s.cluster.Answer.Priorities[0].Localities, discovery.Locality{Zone: "b", Weight: 1, Endpoints: []discovery.Endpoint{{Addresses: []string{"192.0.2.2:1"}, Weight: 3e9}}})
 		w, err := s.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
@@ -169,8 +178,8 @@ func TestLargeWeightsAreScaledDown(t *testing.T) {
 		if want := "[143 143 143 0 0]"; fmt.Sprint(got) != want {
 			t.Errorf("weights, in tens of millions: %v, want %s", got, want)
 		}
-		if small := endpoints[3].Weight; small != 333 {
-			t.Errorf("the weight 1000 became %d, want 333", small)
+		if small, other := endpoints[3].Weight, r.answer.Priorities[0].Localities[1].Endpoints[0].Weight; small != 333 || endpoints[4].Weight != 1 || other != 3e9 {
+			t.Errorf("the weight 1000 became %d, 1 became %d, and 3e9 in another locality %d; want 333, 1 and 3e9", small, endpoints[4].Weight, other)
 		}
 	})
 }

@@ -93,7 +93,7 @@ func (m *Maker) Mechanisms(g *Graph) (mechanisms []discovery.Mechanism) {
 func (m *Maker) source(e Mechanism) discovery.Source {
 	switch {
 	case e.Waiting:
-		return m.reuse("waiting", 1, func() (discovery.Source, error) {
+		return m.reuse("waiting", discovery.Answer{}, func() (discovery.Source, error) {
 			return reportSource(func(r *discovery.Receiver) { r.Trying("waiting for the cluster") }), nil
 		})
 	case e.Err != nil || e.NoEndpoints != nil:
@@ -102,13 +102,13 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 	c := e.Cluster
 	switch c.Kind {
 	case EDS:
-		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), 1, func() (discovery.Source, error) { return m.EDS(c.Service) })
+		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), discovery.Answer{}, func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
 	}
 	// If a cluster is edited, it needs a new source. All others keep theirs, since their keys don't
 	// change, and we don't have to look up their names again.
-	return m.reuse(fmt.Sprintf("%d %q %s", c.Kind, c.Name, c.Answer.Identity), topology.Size(&c.Answer), func() (discovery.Source, error) {
+	return m.reuse(fmt.Sprintf("%d %q %s", c.Kind, c.Name, c.Answer.Identity), c.Answer, func() (discovery.Source, error) {
 		if c.Kind == StrictDNS {
 			if s := newStrict(c, m.dns); len(s.hosts) > 0 {
 				return s, nil
@@ -118,7 +118,8 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 	})
 }
 
-func (m *Maker) reuse(key string, size int, create func() (discovery.Source, error)) discovery.Source {
+// held is the answer that the source has in memory, if any.
+func (m *Maker) reuse(key string, held discovery.Answer, create func() (discovery.Source, error)) discovery.Source {
 	if s, ok := m.current[key]; ok {
 		return s
 	}
@@ -128,7 +129,7 @@ func (m *Maker) reuse(key string, size int, create func() (discovery.Source, err
 		if err != nil {
 			return m.failing(err)
 		}
-		s = &comparableSource{created, size}
+		s = &comparableSource{created, topology.Size(&held)}
 	}
 	m.current[key] = s
 	return s
@@ -140,13 +141,13 @@ type comparableSource struct {
 	size int
 }
 
-// Size returns the number of endpoints. Package join asks for it when it stores the answers of idle
+// Size returns the number of endpoints in memory. Package join asks for it when it stores the answers of idle
 // channels.
 func (o *comparableSource) Size() int { return o.size }
 
 // We use the source of a failover target here, because it supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
-	return m.reuse("dns "+host, 1, func() (discovery.Source, error) {
+	return m.reuse("dns "+host, discovery.Answer{}, func() (discovery.Source, error) {
 		list := (&url.URL{Scheme: "dns", Path: "/" + host}).String()
 		mechanisms, err := m.Target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: failover.Scheme, Path: "/" + list, RawPath: "/" + url.PathEscape(list)}})
 		if err != nil {
@@ -158,7 +159,7 @@ func (m *Maker) dns(host string) discovery.Source {
 
 // If a cluster is invalid, only its own mechanism should fail, so we give it a source that fails.
 func (m *Maker) failing(err error) discovery.Source {
-	return m.reuse("failing "+err.Error(), 1, func() (discovery.Source, error) {
+	return m.reuse("failing "+err.Error(), discovery.Answer{}, func() (discovery.Source, error) {
 		return reportSource(func(r *discovery.Receiver) { r.Fail(err) }), nil
 	})
 }

@@ -27,9 +27,9 @@ func TestResolvedAddressesAreUnique(t *testing.T) {
 			"10.0.0.8:1 10.0.0.1:1 [2001:db8::1]:1",
 		},
 		"an address in another form": {
-			`{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}},
+			`{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}}, {"endpoint":{"address":{"pipe":{"path":"/a"}}}},
 			 {"endpoint":{"address":{"socketAddress":{"address":"2001:db8:0::1","portValue":1}}}}`,
-			"10.0.0.1:1 [2001:db8::1]:1",
+			"10.0.0.1:1 unix:/a [2001:db8::1]:1",
 		},
 	} {
 		t.Run(about, func(t *testing.T) {

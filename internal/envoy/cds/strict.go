@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -34,14 +33,13 @@ type strictSource struct {
 }
 
 func newStrict(c *Cluster, lookup func(host string) discovery.Source) *strictSource {
-	s, seen := &strictSource{cluster: c}, make(map[string]bool)
+	s := &strictSource{cluster: c}
 	for _, p := range c.Answer.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
 				if host := hostOf(e); host == "" {
 					s.literals = append(s.literals, e.Addresses...)
-				} else if !seen[host] {
-					seen[host] = true
+				} else { // it's the only endpoint with this host:port
 					s.hosts, s.sources = append(s.hosts, host), append(s.sources, lookup(host))
 				}
 			}
@@ -57,11 +55,7 @@ func hostOf(e discovery.Endpoint) string {
 		return ""
 	}
 	address := e.Addresses[0]
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || strings.HasPrefix(address, "unix:") {
-		return ""
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
+	if _, err := netip.ParseAddrPort(address); err == nil || strings.HasPrefix(address, "unix:") {
 		return ""
 	}
 	return address
@@ -73,7 +67,7 @@ func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, host := range s.hosts {
 		initial[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
 	}
-	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, len(s.literals) > 0)}
+	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, s.literals != nil)}
 	for i, source := range s.sources {
 		update, fail := func(a discovery.Answer) error { return w.found(i, a) }, func(err error) { w.failed(i, err) }
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: update, Fail: fail}))
@@ -118,11 +112,7 @@ type strictSubscription struct {
 }
 
 func (w *strictSubscription) close() {
-	w.closed.Store(true)
-	w.events.Run(func() {
-		w.holdTimer.Stop()
-		w.paceTimer.Stop()
-	})
+	w.closed.Store(true) // from here on, the timers have no effect
 	for _, name := range w.names {
 		if name.Close != nil {
 			name.Close()
@@ -170,23 +160,18 @@ func (w *strictSubscription) failed(i int, err error) {
 
 // Every answer costs CPU time for every name. If there are many names, all of their lookups may end
 // within seconds, so we wait a while between answers.
-const (
-	fewNames     = 16                     // no need to wait with this many names
-	pausePerName = 100 * time.Microsecond // about 30 times as long as it takes to build an answer
-)
+const pausePerName = 100 * time.Microsecond // about 30 times as long as it takes to build an answer
 
 // If the channel rejects the answer, publish tries again after a backoff.
 func (w *strictSubscription) publish() {
 	if w.closed.Load() || !w.set.Ready() {
 		return
 	}
-	wait := time.Until(w.lastUpdate.Add(time.Duration(len(w.hosts)) * pausePerName))
-	if len(w.hosts) > fewNames && wait > 0 {
-		w.paceTimer.Start(&w.events, wait, w.publish) // restart it even if it's running, since that may be the longer backoff
+	if next := w.lastUpdate.Add(time.Duration(len(w.hosts)) * pausePerName); time.Now().Before(next) {
+		w.paceTimer.Start(&w.events, time.Until(next), w.publish) // restart it even if it's running, since that may be the longer backoff
 		return
 	}
 	w.lastUpdate = time.Now()
-	w.paceTimer.Stop()
 	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
 	known := make(map[string]discovery.Name, len(w.hosts))
 	for i, n := range w.set.Names() {
@@ -215,7 +200,7 @@ func (w *strictSubscription) publish() {
 // of its name.
 func (s *strictSource) resolve(names map[string]discovery.Name) (answer discovery.Answer, hasEndpoints bool) {
 	answer = s.cluster.Answer
-	answer.Identity, answer.Empty = "", false
+	answer.Identity = ""
 	used := make(map[string]bool)
 	add := func(address string) (added bool) {
 		added = !used[address]
@@ -234,7 +219,6 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 				host := hostOf(e)
 				if host == "" {
 					list, hasEndpoints = append(list, e), true
-					continue
 				}
 				for _, address := range names[host].Addresses {
 					address, problem := topology.CanonicalAddress(address)
@@ -263,12 +247,11 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum float64
 	for _, e := range list {
-		sum += float64(max(e.Weight, 1))
+		sum += float64(e.Weight)
 	}
-	if scale := (math.MaxUint32 - float64(len(list))) / sum; scale < 1 { // leaves room for rounding up to 1
-		for i := range list {
-			list[i].Weight = max(uint32(float64(list[i].Weight)*scale), 1)
-		}
+	scale := min((math.MaxUint32-float64(len(list)))/sum, 1) // leaves room for rounding up to 1
+	for i := range list {
+		list[i].Weight = max(uint32(float64(list[i].Weight)*scale), 1)
 	}
 	return list
 }
