@@ -12,7 +12,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	_ "github.com/understudy-lb/understudy/policy/drop"
 	_ "github.com/understudy-lb/understudy/policy/outlierdetection"
@@ -138,8 +137,7 @@ func TestOutlierDetectionNotes(t *testing.T) {
 }
 
 // "The configuration for that outlier_detection policy will be based on the outlier_detection
-// field in the corresponding DiscoveryMechanism config for that priority." The channel's own
-// settings must take precedence.
+// field in the corresponding DiscoveryMechanism config for that priority."
 func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 	read := func(text string) *lbconfig.OutlierDetection {
 		o, _, err := ReadOutlierDetection(outliers(t, text))
@@ -151,28 +149,14 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 	first := topology.Plain("a", "", nil).With(false, read(`{"interval":"1s"}`))
 	second := new(topology.Policies).Combine(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).With(false, read(`{"interval":"2s"}`))
 	third := topology.Plain("d", "", nil).With(false, nil)
-	own := `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
-		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
-		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100}}`
-	for _, test := range []struct {
-		about    string
-		settings topology.Settings
-		want     [4]string
-	}{
-		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
-		{"on for the channel", topology.Settings{OutlierDetection: options.On}, [4]string{own, own, own, own}},
-		{"off for the channel", topology.Settings{OutlierDetection: options.Off}, [4]string{noOp, noOp, noOp, noOp}},
-		{"with pick_first", topology.Settings{EndpointPolicy: "pick_first"}, [4]string{noOp, noOp, noOp, noOp}},
-	} {
-		policies, err := topology.NewPolicies(test.settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := policies.Combine(first, second, third).Config()
-		for n, want := range test.want {
-			if got := policyOf(t, config, n); !strings.HasPrefix(got, want) {
-				t.Errorf("%s: priority %d has %s, want %s", test.about, n, got, want)
-			}
+	policies, err := topology.NewPolicies(topology.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := policies.Combine(first, second, third).Config()
+	for n, want := range []string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp} {
+		if got := policyOf(t, config, n); !strings.HasPrefix(got, want) {
+			t.Errorf("priority %d has %s, want %s", n, got, want)
 		}
 	}
 }

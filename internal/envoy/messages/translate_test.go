@@ -122,15 +122,6 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-func TestClusterWithoutLocalities(t *testing.T) {
-	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(withWeight(0, newLocality(3, "us")))} {
-		tree := translate(t, new(topology.Translator), c)
-		if len(tree.Endpoints) != 0 || len(parse(t, tree).Priorities) != 0 {
-			t.Errorf("tree of %v = %s, want one without priorities", c, lbtest.JSON(configOf(tree.Tree)))
-		}
-	}
-}
-
 func TestUnhealthyEndpointsAreOmitted(t *testing.T) {
 	l := newLocality(0, "us")
 	for number, name := range corev3.HealthStatus_name {
@@ -145,21 +136,6 @@ func TestUnhealthyEndpointsAreOmitted(t *testing.T) {
 	}
 	if got := len(translate(t, new(topology.Translator), cluster(l)).Endpoints); got != 2 {
 		t.Errorf("%d endpoints, want 2", got)
-	}
-}
-
-func TestAdditionalAddresses(t *testing.T) {
-	lb := lbEndpoint("10.0.0.1")
-	pipe := &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: "/run/b.sock"}}}
-	lb.GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: socket("::1", 81)}, {Address: pipe}}
-	l := newLocality(0, "us")
-	l.LbEndpoints = append(l.LbEndpoints, lb)
-	var got []string
-	for _, a := range translate(t, new(topology.Translator), cluster(l)).Endpoints[0].Addresses {
-		got = append(got, a.Addr)
-	}
-	if strings.Join(got, " ") != "10.0.0.1:80 [::1]:81 unix:/run/b.sock" {
-		t.Errorf("addresses = %q", got)
 	}
 }
 
