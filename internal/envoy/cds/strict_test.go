@@ -21,13 +21,16 @@ import (
 
 var logged = testlog.Capture()
 
-type fakeLookup struct{ *discovery.Receiver }
+type fakeLookup struct {
+	*discovery.Receiver
+	calls string
+}
 
 func (*fakeLookup) Check(bool) error { return nil }
 
 func (s *fakeLookup) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.Receiver = settle.Receiver(r)
-	return discovery.Started{}, nil
+	return discovery.Started{ResolveNow: func() { s.calls += "resolve " }, Close: func() { s.calls += "close" }}, nil
 }
 
 func (s *fakeLookup) succeed(addresses ...string) error {
@@ -132,10 +135,11 @@ func testStrict(t *testing.T, names int, f func(r *answerRecorder, name []*fakeL
 			t.Fatal(err)
 		}
 		f(r, name)
+		w.ResolveNow()
 		w.Close()
 		time.Sleep(time.Minute)
-		if got := r.take(); got != "" {
-			t.Errorf("after Close, received %s", got)
+		if got := r.take(); got != "" || name[0].calls != "resolve close" {
+			t.Errorf("after Close, received %s, and the calls of a lookup are %s", got, name[0].calls)
 		}
 	})
 }
@@ -201,15 +205,17 @@ func TestFailingNameIsLoggedOnce(t *testing.T) {
 	before := logged.Count(line)
 	testStrict(t, 2, func(r *answerRecorder, name []*fakeLookup) {
 		name[1].Fail(errors.New("no such host"))
+		got := ""
 		for i := range 5 {
 			_ = name[0].succeed(fmt.Sprintf("10.0.0.%d:1", i))
 			name[1].Fail(errors.New("no such host"))
+			got += r.take()
 		}
-		if got := logged.Count(line) - before; got != 1 {
-			t.Errorf("logged %d times, want once", got)
+		if n := logged.Count(line) - before; n != 1 {
+			t.Errorf("logged %d times, want once", n)
 		}
 		_ = name[1].succeed("10.0.1.1:1")
-		got := r.take()
+		got += r.take()
 		name[1].Fail(errors.New("no such host"))
 		if got += r.take(); strings.Contains(got, "error") || logged.Count(line)-before != 2 {
 			t.Errorf("received %s, and logged %d times; want no error while there are addresses, and twice", got, logged.Count(line)-before)
