@@ -14,46 +14,40 @@ import (
 // same until the cluster changes.
 func TestSourceOfEachMechanism(t *testing.T) {
 	clusterOf := func(fields, address string) Known {
-		lb := `{"endpoint":{"address":{"socketAddress":{"address":"` + address + `","portValue":1}}}}`
-		return Known{Cluster: parseCluster(t, `{`+fields+`"loadAssignment":{"endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+lb+`]}]}}`)}
+		return Known{Cluster: parseCluster(t, fmt.Sprintf(`{%s"loadAssignment":{"endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[{"endpoint":{"address":{"socketAddress":{"address":%q,"portValue":1}}}}]}]}}`, fields, address))}
 	}
-	known := map[string]Known{
-		"all":     {Cluster: &Cluster{Kind: Aggregate, Children: []string{"waiting", "failed", "lost", "static", "none", "literal", "name", "host", "eds", "broken"}}},
-		"failed":  {Err: errDown},
-		"lost":    {Cluster: &Cluster{}, NoEndpoints: errors.New("no endpoint is listed")},
-		"static":  clusterOf("", "a.test"),
-		"none":    {Cluster: parseCluster(t, `{"loadAssignment":{}}`)},
-		"literal": clusterOf(`"type":"STRICT_DNS",`, "10.0.0.1"),
-		"name":    clusterOf(`"type":"STRICT_DNS",`, "localhost"),
-		"host":    clusterOf(`"type":"LOGICAL_DNS",`, "10.0.0.2"),
-		"eds":     {Cluster: parseCluster(t, `{"type":"EDS","edsClusterConfig":{"serviceName":"s"},"outlierDetection":{},"circuitBreakers":{}}`)},
-		"broken":  {Cluster: parseCluster(t, `{"type":"EDS"}`)},
+	rows := []struct {
+		name, reports string
+		known         Known
+	}{
+		{"waiting", "waiting for the cluster", Known{}},
+		{"failed", `error cluster "failed" (named by all): server misbehaving`, Known{Err: errDown}},
+		{"lost", "error server misbehaving", Known{Cluster: &Cluster{}, NoEndpoints: errDown}},
+		{"static", "[a.test:1] 0", clusterOf("", "a.test")},
+		{"none", "[] 0", Known{Cluster: parseCluster(t, `{"loadAssignment":{}}`)}},
+		{"literal", "[10.0.0.1:1] 0", clusterOf(`"type":"STRICT_DNS",`, "10.0.0.1")},
+		{"name", "looking up 1 name", clusterOf(`"type":"STRICT_DNS",`, "localhost")},
+		{"host", "waiting for dns:///10.0.0.2:1[] 1", clusterOf(`"type":"LOGICAL_DNS",`, "10.0.0.2")},
+		{"eds", "", Known{Cluster: parseCluster(t, `{"type":"EDS","edsClusterConfig":{"serviceName":"s"},"outlierDetection":{},"circuitBreakers":{}}`)}},
+		{"broken", "error no server", Known{Cluster: parseCluster(t, `{"type":"EDS"}`)}},
 	}
-	const want = `cluster "eds".circuit_breakers: circuit_breakers has no effect
-waiting: waiting for the cluster false
-failed: error cluster "failed" (named by all): server misbehaving false
-lost: error no endpoint is listed false
-static: [a.test:1] 0 false
-none: [] 0 false
-literal: [10.0.0.1:1] 0 false
-name: looking up 1 name false
-host: waiting for dns:///10.0.0.2:1[] 1 false
-eds:  true
-broken: error no server false
-`
+	all, known := &Cluster{}, map[string]Known{}
+	for _, row := range rows {
+		all.Children, known[row.name] = append(all.Children, row.name), row.known
+	}
+	known["all"] = Known{Cluster: all}
 	m := Maker{Target: &discovery.Target{}, EDS: func(service string) (discovery.Source, error) {
 		return &fakeLookup{}, map[string]error{"x": errors.New("no server")}[service]
 	}}
 	g := Resolve("all", func(name string) Known { return known[name] })
 	list := m.Mechanisms(g)
-	if !slices.Equal(m.Mechanisms(g), list) {
-		t.Error("the same clusters have got other sources")
+	if again := m.Mechanisms(g); !slices.Equal(again, list) || fmt.Sprint(g.Notes) != `cluster "eds".circuit_breakers: circuit_breakers has no effect` {
+		t.Errorf("the mechanisms are %v, then %v, with the notes %v", list, again, g.Notes)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		got := fmt.Sprintln(g.Notes)
-		for _, mechanism := range list {
-			got += mechanism.Name + ": "
-			started, err := mechanism.Source.Start(new(discovery.Receiver).With(discovery.Hooks{
+		for i, row := range rows {
+			got := ""
+			started, _ := list[i].Source.Start(new(discovery.Receiver).With(discovery.Hooks{
 				Trying: func(text string) { got += text },
 				Fail:   func(err error) { got += "error " + err.Error() },
 				Update: func(a discovery.Answer) error {
@@ -63,16 +57,13 @@ broken: error no server false
 					return nil
 				},
 			}))
-			if err != nil {
-				t.Error(err)
-			}
 			synctest.Wait()
-			if got += fmt.Sprintln("", mechanism.OutlierDetection != ""); started.Close != nil {
+			if hasOutliers := list[i].OutlierDetection != ""; list[i].Name != row.name || got != row.reports || hasOutliers != (row.name == "eds") {
+				t.Errorf("%s: the mechanism %v reports %q, want %q", row.name, list[i], got, row.reports)
+			}
+			if started.Close != nil {
 				started.Close()
 			}
-		}
-		if got != want {
-			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
 }

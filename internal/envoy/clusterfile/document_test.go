@@ -60,22 +60,6 @@ func TestLoadClusters(t *testing.T) {
 	}
 }
 
-// The load_assignment of a cluster must get the full name of the cluster as its cluster_name,
-// unless the file sets cluster_name.
-func TestMechanismsHaveClusterName(t *testing.T) {
-	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us, "+strings.TrimSpace(oneEndpoint)+"}}\n"))
-	doc, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
-		g := doc.Resolve(name)
-		if g.Notes != nil || len(g.List) != 1 || g.List[0].Cluster.Assignment.GetClusterName() != want {
-			t.Errorf("Resolve(%s) = %v, %v, want one with the cluster_name %s", name, g.List, g.Notes, want)
-		}
-	}
-}
-
 // A cluster without endpoints must not make the other clusters of the file invalid.
 func TestLoadEach(t *testing.T) {
 	path := writeFile(t, list(aggregate("all", "a, b, c"), static("a", "10.0.0.1"), "- {name: b, type: STATIC, load_assignment: {}, outlier_detection: {interval: 5s}}\n", "- {name: c, type: STRICT_DNS, load_assignment: {endpoints: []}}\n"))
