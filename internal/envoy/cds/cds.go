@@ -254,10 +254,8 @@ func isRoundRobin(config *anypb.Any) bool {
 			inner := p.GetTypedExtensionConfig().GetTypedConfig()
 			return !inner.MessageIs(&locality) && isRoundRobin(inner)
 		})
-	case config.MessageIs(&typedStruct):
-		return config.UnmarshalTo(&typedStruct) == nil && strings.HasSuffix(typedStruct.GetTypeUrl(), "/"+weightedRoundRobin)
 	}
-	return false
+	return config.UnmarshalTo(&typedStruct) == nil && strings.HasSuffix(typedStruct.GetTypeUrl(), "/"+weightedRoundRobin)
 }
 
 var readTypes = func() map[protoreflect.FullName]protoreflect.MessageType { // types of the Anys that Read reads
