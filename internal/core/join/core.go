@@ -390,7 +390,7 @@ func (c *Core) inUse() []*mechanism {
 // allMechanisms, unlike inUse, includes mechanisms that were replaced by a list, and entries of
 // lists that we don't use yet.
 func (c *Core) allMechanisms() []*mechanism {
-	return slices.SortedFunc(maps.Values(c.byID), func(a, b *mechanism) int { return int(a.ID - b.ID) })
+	return slices.SortedFunc(maps.Values(c.byID), func(a, b *mechanism) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 func (c *Core) markChanged(m *mechanism) {

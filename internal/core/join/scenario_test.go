@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,10 +23,12 @@ import (
 //	not-started a WHY
 //	answered a X [WHY]         WHY is the reason why no call can succeed with answer X
 //	failed a WHY
-//	replaced a b=S c=T         a answered with a list; b has source S, and c has source T
+//	replaced a b=S,P,O c=T     a answered with a list; b has source S, preference P and outlier
+//	                           detection O, and c has source T
 //	confirmed a
 //	doubted a 10m WHY          a's answer was last confirmed 10 minutes ago; "-" instead of 10m:
 //	                           confirmed events confirm it; "doubted a" ends the doubt
+//	rejected a WHY             a's source rejected an update
 //	trying a TEXT
 //	look-again                 the channel requests a re-resolution
 //	endpoints-fail a [ignored]
@@ -83,8 +86,10 @@ func (s *stage) id(name string) ID {
 
 func mechanismsOf(words []string) (list []Mechanism) {
 	for _, word := range words {
-		name, source, _ := strings.Cut(word, "=")
+		name, rest, _ := strings.Cut(word, "=")
+		source, rest, _ := strings.Cut(rest, ",")
 		m := Mechanism{Name: name}
+		m.Prefer, m.OutlierDetection, _ = strings.Cut(rest, ",")
 		if source != "" {
 			m.Source = source
 		}
@@ -137,6 +142,8 @@ func (s *stage) runEvent(words []string) {
 			confirmed = now.Add(-age)
 		}
 		s.execute(c.Doubted(now, id, strings.Join(args[2:], " "), confirmed))
+	case "rejected":
+		c.Rejected(now, id, text)
 	case "trying":
 		s.execute(c.Trying(now, id, text))
 	case "look-again":
@@ -186,7 +193,7 @@ func (s *stage) execute(actions []Action) {
 	for _, a := range actions {
 		switch name := s.names[a.ID]; a.Kind {
 		case Start:
-			name = a.Name
+			name = cmp.Or(a.Name, "unnamed")
 			for n := 2; slices.Contains(s.seen, name); n++ {
 				name = fmt.Sprintf("%s'%d", a.Name, n)
 			}
@@ -224,7 +231,7 @@ func (s *stage) deliver(m Message) {
 	case Send:
 		var list []string
 		for _, m := range s.core.shown() {
-			text := s.names[m.ID] + "=" + contents(m.Answer, nil)
+			text := strings.TrimRight(s.names[m.ID]+"="+strings.Join([]string{contents(m.Answer, nil), m.Prefer, m.OutlierDetection}, ","), ",")
 			switch {
 			case m.Phase == Failed:
 				text = s.names[m.ID] + " failed (" + m.Failure.Text + ")"

@@ -64,7 +64,6 @@ func (c *Core) Tick(now time.Time) []Action {
 	c.changed = c.changed || !c.hasSent
 	for _, m := range c.allMechanisms() {
 		if c.isOver(m.waits.stored) {
-			m.waits.stored = time.Time{}
 			c.useStored(m, "no answer within "+m.hush.String())
 		}
 		if c.isOver(m.waits.log) {
