@@ -53,13 +53,13 @@ func TestUnwatchedResourcesAreLimited(t *testing.T) {
 			s.Watch(name, false)
 		}
 		s.Opened()
-		if received(s, "stays", maxKeptBytes+1) || received(s, "a", maxKeptBytes/2) || received(s, "b", maxKeptBytes/2) {
+		if received(s, "stays", 16<<20+1) || received(s, "a", 8<<20) || received(s, "b", 8<<20) {
 			t.Error("watched resources renew the stream")
 		}
 		if s.Unwatch("a").Renew || s.Unwatch("b").Renew {
 			t.Error("16 MiB of unwatched resources renew the stream")
 		}
-		if !received(s, "b", maxKeptBytes/2+1) {
+		if !received(s, "b", 8<<20+1) {
 			t.Error("16 MiB and a byte of unwatched resources do not renew the stream")
 		}
 	})
