@@ -29,12 +29,9 @@ func (c *Core[T]) AllConnectsFailed() {
 	}
 	for _, e := range c.endpoints {
 		if e.connection == Connecting {
-			if e.connection = Broken; !e.Ejected() {
-				c.sound--
-			}
+			c.Connection(e, Broken)
 		}
 	}
-	c.updateVisible()
 }
 
 // Answered is called when an endpoint answers a call that began after its last ejection.

@@ -192,7 +192,6 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	if !ok || child.lifetime == active {
 		return nil
 	}
-	child.lifetime = active // the timer has fired, so there's none to stop
 	c.destroy(child)
 	return c.takeActions()
 }

@@ -63,6 +63,9 @@ func TestLeftoverWaitsIfAllAreTripped(t *testing.T) {
 // At the start of a channel, only a priority that was READY before may be cold.
 func TestMayBeCold(t *testing.T) {
 	l := share.NewLink()
+	if first, second := l.Note(0, true), l.Note(0, true); !first || second {
+		t.Errorf("it became READY: %v, and again: %v", first, second)
+	}
 	if first, second := l.MayBeCold(false, true), l.MayBeCold(false, true); first || !second {
 		t.Errorf("the first connection may be cold: %v, the second: %v", first, second)
 	}

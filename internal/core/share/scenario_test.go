@@ -121,8 +121,8 @@ func (s *stage) drive(t *testing.T, d *datadriven.TestData) {
 		absent, _ := time.ParseDuration(first)
 		s.share.Returned(s.now, absent)
 	case "view":
-		v := s.share.View()
-		s.log("free %v, one in %d timed, watch %v, wanted %v", v.Free, v.Every, v.Watch, s.share.Standing().Wanted)
+		v, standing := s.share.View(), s.share.Standing()
+		s.log("free %v, one in %d timed, watch %v, wanted %v, failing %v", v.Free, v.Every, v.Watch, standing.Wanted, standing.Fails)
 	default:
 		d.Fatalf(t, "unknown directive %s", d.Cmd)
 	}
