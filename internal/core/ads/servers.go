@@ -14,6 +14,8 @@ package ads
 // Note the fourth row. gRFC A71 would go back to server 0 as soon as it sends its first resource.
 // We wait until it has sent all of them and at least one is good, because we don't want an
 // incomplete server to replace a working one.
+//
+// Pass in only events of servers that we're subscribed to.
 type Servers struct {
 	reachabilityOnly bool // as in gRFC A95: move on to the next server as soon as one is unreachable
 
@@ -48,18 +50,14 @@ func (s *Servers) SubscribedCount() int { return s.askedCount }
 func (s *Servers) Used() int { return s.used }
 
 func (s *Servers) Reachable(server int, reachable bool) {
-	if server < s.askedCount {
-		s.states[server].unreachable = !reachable
-		s.update()
-	}
+	s.states[server].unreachable = !reachable
+	s.update()
 }
 
 // Sent is called when a server sends resources, or when we find out that it doesn't have one.
 func (s *Servers) Sent(server int, has Completeness) {
-	if server < s.askedCount {
-		s.states[server].sent = has
-		s.update()
-	}
+	s.states[server].sent = has
+	s.update()
 }
 
 func (s *Servers) update() {
@@ -67,7 +65,7 @@ func (s *Servers) update() {
 		if s.isUsable(i) {
 			clear(s.states[i+1:])
 			s.used, s.askedCount = i, i+1
-			break
+			return
 		}
 	}
 	last := s.states[s.askedCount-1]

@@ -25,6 +25,9 @@ func TestFailureOfRemovedEndpoint(t *testing.T) {
 	if c.Failed(kept, time.Unix(2, 0)); !kept.Ejected() {
 		t.Error("the remaining endpoint is not ejected")
 	}
+	if c.Update(config, nil, time.Unix(3, 0)); kept.Ejected() || len(c.Take().States) != 2 {
+		t.Error("its removal does not end its ejection")
+	}
 }
 
 // If baseEjectionTime multiplied by the multiplier overflows, the ejection lasts for the maximum
