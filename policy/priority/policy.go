@@ -110,8 +110,7 @@ func (p *policy) newChild(name string) *shell.Child {
 			p.handle(name, p.core.Reported(name, states[state.ConnectivityState]))
 		},
 		Refused: func(*shell.Child, balancer.State) {
-			_, actions := p.core.Refused(name)
-			p.handle(name, actions)
+			p.handle(name, p.core.Refused(name))
 		},
 		Title:      p.sourceTitle,
 		ResolveNow: p.resolveNow,

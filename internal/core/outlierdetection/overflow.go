@@ -24,7 +24,7 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 // looks as if it were still Connecting has failed by then and is waiting for its next attempt, so
 // it's Broken.
 func (c *Core[T]) AllConnectsFailed() {
-	if !c.config.BelowOverflow || c.sound == 0 {
+	if c.sound == 0 {
 		return
 	}
 	for _, e := range c.endpoints {

@@ -79,7 +79,7 @@ func (c *Core) InUse() string {
 func (c *Core) State(name string) (state State, ok bool) {
 	child, ok := c.children[name]
 	if !ok {
-		return Idle, false
+		return Idle, ok
 	}
 	return child.connectivityState(), true
 }
@@ -164,18 +164,14 @@ func (c *Core) Reported(name string, state State) []Action {
 }
 
 // Refused is called when a child has refused its update. A child that's READY or IDLE continues
-// with what it has, and counts is false. Any other child counts as TRANSIENT_FAILURE until its next
-// report or update.
-func (c *Core) Refused(name string) (counts bool, actions []Action) {
+// with what it has. Any other child counts as TRANSIENT_FAILURE until its next report or update.
+func (c *Core) Refused(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
-		return false, nil
+		return nil
 	}
 	child.refused = true
-	if child == c.published {
-		c.publishedAs = outdated
-	}
-	return true, c.choose()
+	return c.choose()
 }
 
 func (c *Core) FailoverTimerFired(name string) []Action {

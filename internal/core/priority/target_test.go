@@ -101,9 +101,8 @@ func (t *target) refuse(child string, err error) {
 	text := fmt.Sprintf("priority: child %q refused its update: %v", child, err)
 	t.errors = append(t.errors, text)
 	t.children[child].lastErr = errors.New(text)
-	counts, actions := t.core.Refused(child)
-	t.children[child].refused = counts
-	t.execute(actions)
+	t.children[child].refused = true
+	t.execute(t.core.Refused(child))
 }
 
 func (t *target) updateChild(name string) {
