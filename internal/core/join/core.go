@@ -238,7 +238,6 @@ func (c *Core) fail(m *mechanism, reason string) {
 			c.markChanged(m)
 		}
 	case c.useStored(m, reason):
-		return
 	default:
 		if c.recordFailure(m, reason, "") {
 			c.markChanged(m)
@@ -262,7 +261,6 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 		c.setList(m, k.List)
 	} else {
 		c.setAnswer(m, k.Answer)
-		c.useReadyLists()
 	}
 	m.stored = true
 	return true

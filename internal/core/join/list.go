@@ -24,6 +24,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	}
 	c.confirmAnswer(m)
 	c.setList(m, list)
+	c.useReadyLists()
 	m.stored = false
 	c.addAction(Action{Kind: Keep, ID: id, Kept: Kept{List: list, Confirmed: c.now}, Current: true})
 	return c.takeActions()
@@ -43,7 +44,6 @@ func (c *Core) setList(m *mechanism, list []Mechanism) {
 	}
 	m.Phase = Answered
 	c.removeUnlisted(m, before)
-	c.useReadyLists()
 }
 
 func (c *Core) buildNextList(m *mechanism, list []Mechanism) (hasNew bool) {
@@ -109,7 +109,6 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 			continue
 		}
 		c.keepConfirmed(p, false)
-		p.waits = waits{}
 		c.stopSource(p)
 	}
 }
