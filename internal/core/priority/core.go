@@ -91,11 +91,11 @@ func (c *Core) Awaited(name string) bool {
 	return ok && (child.connectivityState() == Idle || child.failoverTimerPending())
 }
 
-func (c *Core) FailoverTimeout(name string) time.Duration {
+func (c *Core) FailoverTimeout(name string) (timeout time.Duration) {
 	if child, ok := c.children[name]; ok {
-		return child.failoverTimeout
+		timeout = child.failoverTimeout
 	}
-	return 0
+	return timeout
 }
 
 // BeginUpdate deactivates children that aren't configured anymore and updates the rest (A56,
