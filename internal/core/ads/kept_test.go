@@ -9,27 +9,6 @@ func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// If a resource was missing and may arrive soon, a new watcher waits for a short time, but only
-// after a response on the stream. Before the first response, the resource must fail immediately.
-func TestMissingResourceFailsImmediatelyOnNewStream(t *testing.T) {
-	s := New()
-	s.Opened()
-	timer := s.Watch("a", false).Start[0]
-	s.Received("1", "n", nil)
-	s.Expired(timer)
-	s.Closed(nil)
-	s.Opened()
-	s.Unwatch("a")
-	if got := s.Watch("a", true); len(got.Fail) != 1 || len(got.Start) != 0 {
-		t.Errorf("before a response: failures %v, timers %v; want a failure", got.Fail, got.Start)
-	}
-	s.Received("1", "n", nil)
-	s.Unwatch("a")
-	if got := s.Watch("a", true); len(got.Fail) != 0 || len(got.Start) != 1 || !got.Start[0].Short {
-		t.Errorf("after a response: failures %v, timers %v; want a short timer", got.Fail, got.Start)
-	}
-}
-
 func TestUnwatchedResourcesAreLimited(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()

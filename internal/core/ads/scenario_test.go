@@ -18,6 +18,7 @@ import (
 //	response VERSION NONCE         one line per resource: NAME BODY, or NAME !ERROR
 //	heard                          a response of another type
 //	await                          the server responds after it was unreachable
+//	stall                          the stream accepts no requests, so each replaces the last one
 //	again                          the server is about to respond after it was silent
 //	fire NAME                      the resource's newest timer fires
 //	fire-old NAME                  the resource's second-newest timer fires, although it was stopped
@@ -37,6 +38,7 @@ func TestScenarios(t *testing.T) {
 type scenario struct {
 	subs   *Subscriptions
 	timers map[string][]Timer
+	unsent *Request // set while the stream accepts no requests
 }
 
 func (s *scenario) event(d *datadriven.TestData) (Actions, error) {
@@ -63,6 +65,9 @@ func (s *scenario) event(d *datadriven.TestData) (Actions, error) {
 		return Actions{}, nil
 	case "await":
 		return s.subs.RestartTimers(), nil
+	case "stall":
+		s.unsent = &Request{}
+		return Actions{}, nil
 	case "again":
 		return s.subs.ServerResponds(), nil
 	case "fire":
@@ -110,7 +115,13 @@ func (s *scenario) print(a Actions) string {
 	for _, f := range a.Fail {
 		fmt.Fprintf(&b, "fail %s: %v\n", f.Name, f.Err)
 	}
+	for _, k := range a.Kept {
+		fmt.Fprintf(&b, "keep %s: %v\n", k.Name, k.Err)
+	}
 	if r := a.Send; r != nil {
+		if r = r.Replacing(s.unsent); s.unsent != nil {
+			s.unsent = r
+		}
 		fmt.Fprintf(&b, "send names=%v version=%q nonce=%q", r.Names, r.Version, r.Nonce)
 		if r.Reject != "" {
 			fmt.Fprintf(&b, " reject: %s", r.Reject)
