@@ -56,6 +56,21 @@ func TestMethodsAreBounded(t *testing.T) {
 	}
 }
 
+// A minute after their calls, the first of 64 methods by name makes room, and the last is kept.
+func TestFirstMethodIsForgotten(t *testing.T) {
+	now, s := time.Hour, share.New(time.Hour, share.Config{})
+	for i := range 8 * 64 {
+		s.End(now, s.Begin(now, 0, fmt.Sprint("/", i%64), nil), share.Good)
+	}
+	now += time.Minute
+	for _, method := range []string{"/new", "/9", "/9", "/9", "/9", "/9"} {
+		s.Begin(now, 0, method, nil)
+	}
+	if s.Take(now+time.Second, 0); s.View().Free {
+		t.Error("calls of the last method do not count as silence")
+	}
+}
+
 // Streams of one method without deadlines, ten a second, some short and most of minutes: the short
 // ones end first, and the long ones are not late.
 func TestStreamsOfVariousLengthsAreNotLate(t *testing.T) {
