@@ -53,10 +53,13 @@ func TestShort(t *testing.T) {
 
 func TestLeftoverWaitsIfAllAreTripped(t *testing.T) {
 	for _, tripped := range [][]bool{{true, true}, {true, false}, {false, true}} {
-		_, waits := share.Leftover(2, true, func(i int) (bool, bool) { return false, tripped[i] })
-		if waits != (tripped[0] && tripped[1]) {
-			t.Errorf("tripped %v: waits is %v", tripped, waits)
+		sent, waits := share.Leftover(2, true, func(i int) (bool, bool) { return false, tripped[i] })
+		if sent || waits != (tripped[0] && tripped[1]) {
+			t.Errorf("tripped %v: sent is %v, waits is %v", tripped, sent, waits)
 		}
+	}
+	if sent, waits := share.Leftover(2, true, func(i int) (bool, bool) { return i == 1, true }); !sent || waits {
+		t.Errorf("the second takes a probe: sent is %v, waits is %v", sent, waits)
 	}
 }
 
@@ -65,6 +68,10 @@ func TestMayBeCold(t *testing.T) {
 	l := share.NewLink()
 	if first, second := l.Note(0, true), l.Note(0, true); !first || second {
 		t.Errorf("it became READY: %v, and again: %v", first, second)
+	}
+	l.Note(1, false)
+	if l.Note(2, false); l.LostAt != 1 {
+		t.Errorf("its connections were lost at %v, want 1ns", l.LostAt)
 	}
 	if first, second := l.MayBeCold(false, true), l.MayBeCold(false, true); first || !second {
 		t.Errorf("the first connection may be cold: %v, the second: %v", first, second)
