@@ -20,6 +20,7 @@ func TestOrder(t *testing.T) {
 		{"a tie goes to the lower offset", []uint32{1, 2}, []int{1, 0, 1, 1, 0, 1}},
 		{"the tenth pick of weight ten ties with weight one", []uint32{1, 10},
 			[]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1}},
+		{"a tie of few among many", append([]uint32{2, 4, 2}, slices.Repeat([]uint32{1}, 4000)...), []int{1, 0, 1, 2, 1}},
 		{"zero counts as one", []uint32{0, 1}, []int{0, 1, 0, 1}},
 		{"one entry", []uint32{7}, []int{0, 0, 0}},
 		{"no entry", nil, []int{-1, -1}},
