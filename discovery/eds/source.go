@@ -34,7 +34,7 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 	}
 	mechanism := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if t.Choice("cds", "true", "false") == "true" {
-		t.Refresh(cds.DNS) // clusters with DNS names read these parameters later
+		t.Refresh(discovery.Refresh{}) // clusters with DNS names read these parameters later
 		mechanism.Source = clusterSource{s, t}
 	}
 	return []discovery.Mechanism{mechanism}, nil

@@ -29,7 +29,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Refresh(cds.DNS) // clusters with DNS names read these parameters later
+	t.Refresh(discovery.Refresh{}) // clusters with DNS names read these parameters later
 	name, cluster := clusterfile.NameOf(path), t.Parameter("cluster")
 	if cluster != "" {
 		name = cluster

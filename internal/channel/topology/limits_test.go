@@ -38,6 +38,7 @@ func TestLongestHosts(t *testing.T) {
 	longest := label + "." + label + "." + label + "." + label[:61] // 253 bytes
 	for host, valid := range map[string]bool{
 		longest: true, longest + ".": true, longest + "a": false, label: true, label + "a": false, "a..b": false, "a.": true,
+		"fe80::1%eth0": true, "[::1]": false, "a b": false, "1.example": true, "1024": true, "10.0.0.1:80": false,
 	} {
 		if _, problem := topology.CanonicalHost(host); (problem == "") != valid {
 			t.Errorf("%s (%d bytes): problem %q, valid = %v", host, len(host), problem, valid)

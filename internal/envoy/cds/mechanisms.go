@@ -29,9 +29,6 @@ type Maker struct {
 	current  map[string]discovery.Source // sources that the current call has used so far
 }
 
-// DNS has the default settings for looking up names in clusters periodically.
-var DNS = discovery.Refresh{RemoveAfter: 2}
-
 type Known struct {
 	// Cluster is nil if we haven't received it yet, or if Err is set.
 	Cluster *Cluster

@@ -161,7 +161,6 @@ func TestReasonOfEmptyTree(t *testing.T) {
 		{`cluster "cluster" has no localities`, cluster()},
 		{`cluster "cluster" has no locality with a weight (1 in total)`, cluster(withoutWeight(newLocality(0, "us", "a")))},
 		{"", cluster(newLocality(0, "us", "a"))},
-		{"there are no endpoints", cluster(newLocality(0, "us"))},
 	} {
 		tree := translate(t, new(topology.Translator), test.cluster)
 		if tree.Why != test.want {
