@@ -148,16 +148,17 @@ func TestUpdateBeforeRefusalIsHandled(t *testing.T) {
 }
 
 // NewSubConn fails while the channel is closing, before the policy is closed. Close must end the
-// retries.
+// retries and the pass.
 func TestCloseEndsRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
-		update(t, p, endpoints("a", "b"))
-		advance(time.Second / 2)
+		cc.accept(oneOf("b"))
+		update(t, p, endpoints("a", "b", "c"))
+		advance(100 * time.Millisecond)
 		p.Close()
 		states := len(cc.States())
 		advance(time.Hour)
-		if n := len(cc.attemptsTo("a")) + len(cc.attemptsTo("b")); n != 2 || len(cc.States()) != states {
+		if n := len(cc.attemptsTo("a")) + len(cc.attemptsTo("b")) + len(cc.attemptsTo("c")); n != 2 || len(cc.States()) != states {
 			t.Errorf("requested %d subchannels, want 2; published %v after Close", n, cc.States()[states:])
 		}
 	})
