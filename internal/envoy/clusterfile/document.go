@@ -156,7 +156,7 @@ func (d *Document) Choose(requested string) (string, error) {
 }
 
 func (d *Document) quotedNames() string {
-	return printable.Line(`"`+strings.Join(d.names, `", "`)+`"`, 5*maxShown)
+	return printable.Line(`"`+strings.Join(d.names, `", "`)+`"`, messages.MaxText)
 }
 
 // Find returns the state of a cluster. The result is shared by all callers.
