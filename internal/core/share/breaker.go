@@ -157,7 +157,7 @@ func (s *silence) begin(now time.Duration, endless bool) (number uint32) {
 func (s *silence) answered() { *s = silence{number: s.number + 1} }
 
 func (s *silence) cancel(number uint32) {
-	if number == s.number && s.waiting > 0 {
+	if number == s.number {
 		s.waiting--
 	}
 }
