@@ -53,7 +53,7 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 	if l.total == 1 {
 		l.aloneAt = now
 	}
-	return again && began >= l.aloneAt && !l.uneven && l.total > 1 && 2*l.failing <= l.total
+	return again && began >= l.aloneAt && !l.uneven && 2*l.failing <= l.total
 }
 
 // Forget is called when an endpoint has lost its connection. Its past answers can't tell us anymore
