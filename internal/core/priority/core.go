@@ -79,7 +79,7 @@ func (c *Core) InUse() string {
 func (c *Core) State(name string) (state State, ok bool) {
 	child, ok := c.children[name]
 	if !ok {
-		return Idle, ok
+		return Idle, false
 	}
 	return child.connectivityState(), true
 }
@@ -91,11 +91,11 @@ func (c *Core) Awaited(name string) bool {
 	return ok && (child.connectivityState() == Idle || child.failoverTimerPending())
 }
 
-func (c *Core) FailoverTimeout(name string) (timeout time.Duration) {
+func (c *Core) FailoverTimeout(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
-		timeout = child.failoverTimeout
+		return child.failoverTimeout
 	}
-	return timeout
+	return 0
 }
 
 // BeginUpdate deactivates children that aren't configured anymore and updates the rest (A56,
