@@ -112,7 +112,11 @@ type strictSubscription struct {
 }
 
 func (w *strictSubscription) close() {
-	w.closed.Store(true) // from here on, the timers have no effect
+	w.closed.Store(true)
+	w.events.Run(func() {
+		w.holdTimer.Stop()
+		w.paceTimer.Stop()
+	})
 	for _, name := range w.names {
 		if name.Close != nil {
 			name.Close()
