@@ -28,17 +28,18 @@ const (
 
 // End is called when a call ends. When a priority is full, outlier detection must not eject any of
 // its endpoints, because that would only make the remaining ones fuller. We can usually tell that
-// it's full because its last good answers were late, and came from several endpoints. But if a
-// server takes the newest call in its queue first, good answers are quick even then. In that case,
-// if the endpoint has answered some other call in the meantime, we know that it doesn't hang, so it
-// must be full.
+// it's full because several endpoints had bad answers, and either the last good ones were late or
+// the share was cut. But if a server takes the newest call in its queue first, good answers are
+// quick even then. In that case, if the endpoint has answered some other call in the meantime, we
+// know that it doesn't hang, so it must be full.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
+	full := filling || s.fraction < 1
 	if c.endpoint != nil && r == Good {
 		c.endpoint.answered = now
 	}
 	own, late := s.end(now, c, r)
-	own = own && (!filling || !s.endpoints.othersWereBad(now, c.endpoint))
+	own = own && !(full && s.endpoints.othersWereBad(now, c.endpoint))
 	switch {
 	case own && late:
 		return Late
