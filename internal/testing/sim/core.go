@@ -117,9 +117,7 @@ func (w *World) checkSurvivor(survivor string, detects bool) {
 	var last error
 	for range survivorCalls {
 		c := &call{start: time.Now()}
-		// With a deadline of 15 s, five calls in a row take longer to fail than an ejection lasts. If
-		// two endpoints of a priority hang, one of them would always be back.
-		if _, err := c.invoke(w.cc, 5*time.Second, true); err != nil {
+		if _, err := c.invoke(w.cc, max(5*time.Second, w.settings.shortDeadline), true); err != nil {
 			last = err
 		} else {
 			answered++
@@ -148,22 +146,27 @@ func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool,
 	}
 }
 
-// leastShare ignores priorities in which every call fails, since calls leave those. If an
-// endpoint's connections are always reset before it responds, it counts as failing.
+// leastShare ignores priorities in which every call fails, since calls leave those. But it's 0 if
+// several endpoints of one above the survivor's hang: without overflow, it takes five calls to eject
+// each of them, and by the time the last one is ejected, the first one is back. If an endpoint's
+// connections are always reset before it responds, it counts as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	least := 1.
+	least, isFirst := 1., true
 	for _, tier := range w.knownTruth {
-		working := 0.
+		working, hanging := 0., 0
 		for address, share := range tier.Shares(w.reachable) {
 			c := w.conditions[address]
+			if c.hang {
+				hanging++
+			}
 			if c.works() && (w.pair == nil || !w.judge.cutShort(c, time.Now())) {
 				working += share
 			}
 		}
-		if working > 0 {
-			least = min(least, working)
+		if working > 0 || hanging > 1 && isFirst && !w.settings.overflow {
+			least, isFirst = min(least, working), false
 		}
 	}
 	return least
