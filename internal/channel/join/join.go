@@ -74,9 +74,9 @@ type Entry struct {
 
 type Join struct {
 	config      *Config
-	events      serial.Serializer // guards everything below that isn't atomic
-	sourceCalls serial.Serializer // runs calls to sources, one at a time
-	closed      atomic.Bool
+	events      serial.Serializer         // guards everything below that isn't atomic
+	sourceCalls serial.Serializer         // runs calls to sources, one at a time
+	closed      atomic.Pointer[time.Time] // when, or nil
 
 	core          *core.Core
 	sources       map[core.ID]*source
@@ -131,7 +131,8 @@ func (j *Join) start() error {
 // Close stops the sources. If an update or a call to a source is running, the sources are stopped
 // once that call returns. We can't wait for it here, since it may be what's calling Close.
 func (j *Join) Close() {
-	if j.closed.Swap(true) {
+	now := time.Now()
+	if !j.closed.CompareAndSwap(nil, &now) {
 		return
 	}
 	j.sourceCalls.Run(func() {
@@ -148,7 +149,7 @@ func (j *Join) Close() {
 }
 
 func (j *Join) flush() {
-	for !j.closed.Load() && j.startErr == nil { // don't update the channel if Start is about to return an error
+	for j.closed.Load() == nil && j.startErr == nil { // don't update the channel if Start is about to return an error
 		m := j.core.Next()
 		if m.Kind == core.Nothing {
 			break
@@ -170,7 +171,7 @@ func (j *Join) flush() {
 	if j.live != nil {
 		j.updateLive()
 	}
-	if j.afterBatch != nil && !j.closed.Load() {
+	if j.afterBatch != nil && j.closed.Load() == nil {
 		j.afterBatch()
 	}
 }
@@ -198,7 +199,11 @@ func (j *Join) execute(actions []core.Action) {
 			lastGood.keep(s.key, a.Kept)
 			fallthrough
 		case core.Confirm:
-			j.sourceCalls.Enqueue(func() { s.confirm(a) })
+			if !s.ownTime.Load() {
+				lastGood.confirm(s.key, a.Answer, a.Confirmed, s, a.Current)
+				continue
+			}
+			s.confirm.Enqueue(&j.sourceCalls, func() { lastGood.confirm(s.key, a.Answer, s.running.Confirmed(), s, false) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}

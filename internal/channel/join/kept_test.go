@@ -242,3 +242,64 @@ func TestAnswerOfAnotherChannel(t *testing.T) {
 		}
 	})
 }
+
+// A channel's source fails, or the channel is closed, while another of its sources hangs. New channels
+// don't get an answer that's hours old.
+func TestHungSourceKeepsNoAnswerCurrent(t *testing.T) {
+	for _, isClosed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			parent, a, hung := &fakeSource{}, &fakeSource{answer: answerOf(1)}, &hangingSource{resume: make(chan struct{})}
+			_, c := start(t, configOf(t.Name(), "", parent))
+			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a}})
+			synctest.Wait()
+			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "hung", Source: hung}})
+			synctest.Wait()
+			if isClosed {
+				c.Close()
+			} else {
+				a.Fail(errors.New("down"))
+			}
+			for i, want := range []string{"10.0.0.1:1 ", "nothing"} {
+				time.Sleep(59 * time.Minute)
+				parent := &fakeSource{}
+				cc, other := start(t, configOf(t.Name(), "", parent))
+				parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: &fakeSource{failure: errors.New("down")}}})
+				synctest.Wait()
+				if got := cc.last(); got != want {
+					t.Errorf("closed %v, try %d: a new channel uses %q, want %q", isClosed, i, got, want)
+				}
+				other.Close()
+			}
+			close(hung.resume)
+			c.Close()
+		})
+	}
+}
+
+type hangingSource struct {
+	fakeSource
+	resume chan struct{}
+}
+
+func (h *hangingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	<-h.resume
+	return h.fakeSource.Start(r)
+}
+
+// Two channels have different answers. The source of the later one has failed for hours.
+func TestSourceKeepsOnlyItsOwnAnswerCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &fakeSource{answer: answerOf(1)}, &fakeSource{answer: answerOf(2)}
+		for _, s := range []*fakeSource{a, b} {
+			_, c := start(t, configOf(t.Name(), "", s))
+			defer c.Close()
+		}
+		b.Fail(errors.New("down"))
+		time.Sleep(2 * time.Hour)
+		cc, c := start(t, configOf(t.Name(), "", &fakeSource{failure: errors.New("down")}))
+		defer c.Close()
+		if got := cc.last(); got != "nothing" {
+			t.Errorf("a new channel uses %q", got)
+		}
+	})
+}

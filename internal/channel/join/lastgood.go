@@ -52,10 +52,10 @@ type answerStore struct {
 type storedAnswer struct {
 	key any
 	core.Kept
-	running int              // number of running sources with this key
-	current map[*source]bool // those from which we would have heard of any change
-	idle    *list.Element    // nil while a source is running
-	size    int              // only valid while idle
+	running int                           // number of running sources with this key
+	current map[*source]*topology.Checked // those that gave this answer, and from which we would have heard of any change
+	idle    *list.Element                 // nil while a source is running
+	size    int                           // only valid while idle
 }
 
 func (e *storedAnswer) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
@@ -67,7 +67,7 @@ func (s *answerStore) acquire(key any) {
 	defer s.mu.Unlock()
 	e := s.entries[key]
 	if e == nil {
-		e = &storedAnswer{key: key, current: make(map[*source]bool)}
+		e = &storedAnswer{key: key, current: make(map[*source]*topology.Checked)}
 		s.entries[key] = e
 	}
 	if e.running++; e.idle != nil {
@@ -104,14 +104,20 @@ func (s *answerStore) release(key any, now time.Time) {
 func (s *answerStore) keep(key any, k core.Kept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key != nil {
-		s.entries[key].Kept = k
+	if key == nil {
+		return
 	}
+	e := s.entries[key]
+	e.Kept = k
+	now, _ := k.Answer.Content.(*topology.Checked)
+	maps.DeleteFunc(e.current, func(_ *source, c *topology.Checked) bool {
+		return c != now && (c == nil || now == nil || !topology.Equal(c.Given, now.Given))
+	})
 }
 
 // confirm also confirms the DNS lookups behind the answer. If two channels have looked up the same
-// name, we keep the later lookup. If current is set, the answer stays confirmed until the next call by
-// the same source.
+// name, we keep the later lookup. If current is set, the answer stays confirmed until the next call for
+// the same source, or until its channel closes.
 func (s *answerStore) confirm(key any, a core.Answer, at time.Time, by *source, current bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +133,7 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time, by *source, 
 		e.Confirmed = at
 	}
 	if delete(e.current, by); current {
-		e.current[by] = true
+		e.current[by], _ = a.Content.(*topology.Checked)
 	}
 }
 
@@ -137,10 +143,15 @@ func (s *answerStore) get(key any, now time.Time, maxAge time.Duration) (core.Ke
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, earliest := s.entries[key], now.Add(-maxAge)
-	if e != nil && len(e.current) > 0 {
-		e.Confirmed = now
+	if e == nil {
+		return core.Kept{}, false
 	}
-	if e == nil || e.isEmpty() || e.Confirmed.Before(earliest) {
+	for by := range e.current {
+		if at := cmp.Or(by.join.closed.Load(), &now); at.After(e.Confirmed) && !by.ownTime.Load() {
+			e.Confirmed = *at
+		}
+	}
+	if e.isEmpty() || e.Confirmed.Before(earliest) {
 		return core.Kept{}, false
 	}
 	k := e.Kept

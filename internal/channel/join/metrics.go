@@ -20,7 +20,7 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 // For a mechanism from a list, we use the name of the mechanism that sent the list as the label. A
 // management server can send as many names as it likes, and every new label value costs memory.
 func (j *Join) count(s *source, result string) {
-	if j.config.Recorder == nil || j.closed.Load() || s.removed.Load() {
+	if j.config.Recorder == nil || s.isClosed() {
 		return
 	}
 	if s.parent != nil {

@@ -33,14 +33,15 @@ type source struct {
 	tree    topology.Tree
 
 	maxAge       time.Duration                    // of the stored answer
+	ownTime      atomic.Bool                      // Confirmed says when its answer was confirmed; it may have lost its server without noticing
 	removed      atomic.Bool                      // once set, we ignore any further reports from the source
 	latestAnswer atomic.Pointer[topology.Checked] // initially the stored answer; equal answers must share a pointer, since the core compares pointers
 	coreAnswer   atomic.Pointer[topology.Checked] // the last answer we gave to the core
 	queuedAnswer atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event isn't an answer
 
 	// The fields below are only used by events of Join.sourceCalls.
-	running                     *discovery.Started // nil unless the source was started
-	resolveNow, endpointsFailed serial.Slot
+	running                              *discovery.Started // nil unless the source was started
+	resolveNow, endpointsFailed, confirm serial.Slot
 }
 
 // inherited is what a mechanism inherits if the previous list had a mechanism of the same name.
@@ -94,11 +95,12 @@ func (j *Join) childName(name string) string {
 
 func (j *Join) startSource(s *source) {
 	var hears core.Hears
-	if !j.closed.Load() && !s.removed.Load() {
+	if !s.isClosed() {
 		stored, _ := s.kept()
 		started, err := s.Start(s.receiver(stored))
 		if err == nil {
 			s.running = &started
+			s.ownTime.Store(started.Confirmed != nil)
 			hears = core.Hears{ResolveNow: started.ResolveNow != nil, EndpointsFailed: started.EndpointsFailed != nil}
 		} else {
 			j.notStarted(s, err)
@@ -122,14 +124,6 @@ func (j *Join) notStarted(s *source, err error) {
 	})
 }
 
-func (s *source) confirm(a *core.Action) {
-	at, current := a.Confirmed, a.Current
-	if s.running != nil && s.running.Confirmed != nil {
-		at, current = s.running.Confirmed(), false // the source may have lost its server without noticing
-	}
-	lastGood.confirm(s.key, a.Answer, at, s, current)
-}
-
 func (s *source) stop() {
 	lastGood.release(s.key, time.Now())
 	if s.running != nil && s.running.Close != nil {
@@ -138,7 +132,7 @@ func (s *source) stop() {
 }
 
 func (s *source) ifRunning(f func(*discovery.Started)) {
-	if s.running != nil && !s.join.closed.Load() {
+	if s.running != nil && s.join.closed.Load() == nil {
 		f(s.running)
 	}
 }
@@ -180,7 +174,7 @@ func (s *source) receiver(stored core.Kept) *discovery.Receiver {
 	})
 }
 
-func (s *source) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
+func (s *source) isClosed() bool { return s.join.closed.Load() != nil || s.removed.Load() }
 
 func (s *source) enqueueEvent(actions func(time.Time) []core.Action) {
 	if s.isClosed() {

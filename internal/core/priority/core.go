@@ -171,6 +171,9 @@ func (c *Core) Refused(name string) []Action {
 		return nil
 	}
 	child.refused = true
+	if child == c.published {
+		c.publishedAs = outdated
+	}
 	return c.choose()
 }
 

@@ -36,3 +36,15 @@ func TestLateEventsHaveNoEffect(t *testing.T) {
 		t.Errorf("%q is in use, want a", name)
 	}
 }
+
+// A child refuses its endpoints, gets others outside of an update and refuses them for another reason.
+func TestSecondRefusalIsPublished(t *testing.T) {
+	c := core.New()
+	c.BeginUpdate(scenario.DefaultConfig("a"))
+	c.EndUpdate()
+	c.Refused("a")
+	c.Updated("a")
+	if len(c.Refused("a")) == 0 {
+		t.Error("the second refusal isn't published")
+	}
+}

@@ -39,7 +39,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 		c.endpoint.answered = now
 	}
 	own, late := s.end(now, c, r)
-	own = own && !(full && s.endpoints.othersWereBad(now, c.endpoint))
+	own = own && (!full || !s.endpoints.othersWereBad(now, c.endpoint))
 	switch {
 	case own && late:
 		return Late
