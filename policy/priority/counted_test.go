@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 
 	_ "github.com/understudy-lb/understudy/policy/outlierdetection"
@@ -27,13 +28,17 @@ const (
 
 // Most calls at a share of 1 allocate nothing.
 func TestUntimedCallsDoNotAllocate(t *testing.T) {
+	allowed := 8.0
+	if live.Enabled() { // by an earlier test, and the page counts each call
+		allowed += 256
+	}
 	for name, child := range map[string]string{
 		"pick_first":        `{"pick_first": {}}`,
 		"outlier detection": fmt.Sprintf(outlierDetection, weighted),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			picker := newReadyTree(t, child, 1, true).picker()
-			if n := testing.AllocsPerRun(100, func() { call(t, picker, 256) }); n > 8 {
+			if n := testing.AllocsPerRun(100, func() { call(t, picker, 256) }); n > allowed {
 				t.Errorf("%s: 256 calls, of which one is timed, allocate %v times", name, n)
 			}
 		})

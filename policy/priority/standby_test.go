@@ -45,6 +45,7 @@ func TestLargeStandbyConnectsToFewEndpoints(t *testing.T) {
 		}
 		p.report("b", connectivity.Ready, nil)
 		p.report("a", connectivity.TransientFailure, nil)
+		synctest.Wait()
 		if all := p.Get("b").Addresses(); len(all) != 30 {
 			t.Errorf("the child in use has %d endpoints, want all 30", len(all))
 		}
