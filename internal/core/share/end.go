@@ -28,18 +28,22 @@ const (
 
 // End is called when a call ends. When a priority is full, outlier detection must not eject any of
 // its endpoints, because that would only make the remaining ones fuller. We can usually tell that
-// it's full because several endpoints had bad answers, and either the last good ones were late or
-// the share was cut. But if a server takes the newest call in its queue first, good answers are
-// quick even then. In that case, if the endpoint has answered some other call in the meantime, we
-// know that it doesn't hang, so it must be full.
+// it's full because several endpoints had bad answers. Either that was in the last few seconds and
+// the last good answers were late, or it was before the share was cut, since a share grows until
+// it's full again. But if a server takes the newest call in its queue first, good answers are quick
+// even then. In that case, if the endpoint has answered some other call in the meantime, we know
+// that it doesn't hang, so it must be full.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
-	full := filling || s.fraction < 1
+	full, since := filling || s.fraction < 1, now
+	if s.fraction < 1 {
+		since = s.cutAt
+	}
 	if c.endpoint != nil && r == Good {
 		c.endpoint.answered = now
 	}
 	own, late := s.end(now, c, r)
-	own = own && (!full || !s.endpoints.othersWereBad(now, c.endpoint))
+	own = own && (!full || !s.endpoints.othersWereBad(since, c.endpoint))
 	switch {
 	case own && late:
 		return Late

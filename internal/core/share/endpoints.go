@@ -63,12 +63,14 @@ func (s *Share) Forget(e *Endpoint) {
 	e.failing = false
 }
 
-func (l *endpoints) othersWereBad(now time.Duration, e *Endpoint) bool {
+// othersWereBad says whether another endpoint had a bad or late answer just before the given time,
+// or later.
+func (l *endpoints) othersWereBad(when time.Duration, e *Endpoint) bool {
 	at := l.badAt
 	if l.bad == e {
 		at = l.otherBadAt
 	}
-	return at > 0 && now-at <= remembered
+	return at > 0 && when-at <= remembered
 }
 
 func (l *endpoints) add(e *Endpoint) {

@@ -108,13 +108,16 @@ func (w *World) checkOrder(address string) {
 	}
 }
 
+// connectAndCall is how many delays of the link it takes to connect and then make a call.
+const connectAndCall = 12
+
 // mayFail is true if a call may fail even though the channel must have noticed that the priority
 // fails. There are several reasons. It may be a probe, and those back off until they're one in 50
 // calls. Refused calls only make the share fall step by step. Also, a row of errors starts over
 // after a cut of the share, and only counts calls that began after the first one, so the channel
-// may take two answers to notice.
+// may take two answers to notice. And calls can't leave before the next priority has connected.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
-	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < 2*p.latency {
+	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < 2*p.latency+connectAndCall*j.w.link.Delay {
 		return true
 	}
 	most := 20 + (now.calls-s.failureNoticed.calls)/40

@@ -43,7 +43,7 @@ func (w *World) choosePair(name string) {
 	}
 	p.streamsHaveDeadline = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.cancelMode = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + 12*w.link.Delay // leaves time for a connection and a call
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + connectAndCall*w.link.Delay
 	if !w.hitsEndpoints(p) {
 		candidates := []int{0, 1, 2, 3, 4}
 		p.faults = append(p.faults, pairFaults()[candidates[w.rand.IntN(len(candidates))]])
