@@ -126,11 +126,11 @@ func (c *childShare) begin(info balancer.PickInfo, endpoint *share.Endpoint, bel
 	return func(info balancer.DoneInfo) { c.end(call, info, below) }
 }
 
-func (c *childShare) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+func (c *childShare) untimed(stamp share.Stamp, endpoint *share.Endpoint, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
 	return func(info balancer.DoneInfo) {
 		switch {
 		case info.Err != nil || !info.BytesReceived || c.view.Load().Watch:
-			c.end(share.Untimed(stamp), info, below)
+			c.end(share.Untimed(stamp, endpoint), info, below)
 		case below != nil:
 			below(info)
 		}

@@ -156,11 +156,11 @@ func TestDoneBelow(t *testing.T) {
 		shell.Judge(&info)
 		seen = append(seen, status.Code(info.Err))
 	}
-	c.untimed(share.Stamp{}, below)(full)
+	c.untimed(share.Stamp{}, nil, below)(full)
 	c.begin(balancer.PickInfo{}, nil, below, false)(full)
 	c.begin(balancer.PickInfo{}, nil, nil, false)(full)
-	c.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
-	c.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
+	c.untimed(share.Stamp{}, nil, nil)(balancer.DoneInfo{})
+	c.untimed(share.Stamp{}, nil, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
 	if len(seen) != 3 || seen[0] != codes.OK || seen[1] != codes.OK || seen[2] != codes.Internal {
 		t.Errorf("below are seen %v, want two answers and INTERNAL", seen)
 	}

@@ -99,7 +99,7 @@ type shared struct {
 func (s *subConn) untimed(c *childShare, view *share.View) func(balancer.DoneInfo) {
 	below, d := s.below(), s.shared.Load()
 	if d == nil || d.view != view || d.below != below {
-		d = &shared{view, below, c.untimed(view.Stamp, *below)}
+		d = &shared{view, below, c.untimed(view.Stamp, s.endpointIn(c), *below)}
 		s.shared.Store(d)
 	}
 	return d.done

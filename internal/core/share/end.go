@@ -32,9 +32,13 @@ const (
 // the last good answers were late, or it was before the share was cut, since a share grows until
 // it's full again. But if a server takes the newest call in its queue first, good answers are quick
 // even then. In that case, if the endpoint has answered some other call in the meantime, we know
-// that it doesn't hang, so it must be full.
+// that it doesn't hang, so it must be full. Of an untimed call, we don't know when it began, so we
+// want most endpoints to fail.
 func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
+	if c.kind == untimed {
+		alive = c.endpoint.answeredSince(now-window) && s.endpoints.mostFail()
+	}
 	full, since := filling || s.fraction < 1, now
 	if s.fraction < 1 {
 		since = s.cutAt

@@ -2,12 +2,16 @@ package share
 
 import "time"
 
-const remembered = 10 * time.Second // an endpoint without answers for this long doesn't count
+const (
+	remembered  = 10 * time.Second // an endpoint without answers for this long doesn't count
+	lastAnswers = 8                // how many the mean is over, roughly
+)
 
 // Endpoint is what we know about an endpoint of a priority. The caller keeps one for each and
 // passes it to Begin. The zero value is ready to use.
 type Endpoint struct {
-	failing     bool // its last answer was bad or late
+	badness     float64 // mean of its last answers, where a bad or late one is 1 and a good one 0
+	failing     bool    // badness is high: the last answer was bad, or too many before it were
 	listed      bool
 	seen        time.Duration
 	answered    time.Duration
@@ -31,7 +35,8 @@ type endpoints struct {
 }
 
 // isOwnFault says whether a bad or late answer is the endpoint's own fault. It is if the endpoint
-// was bad or late before, and at most half of the endpoints are. It never is if calls choose their
+// was failing before, and at most half of the endpoints are. Servers that take the newest call first
+// answer most calls even when they're full, so the last answer alone wouldn't tell. It never is if calls choose their
 // endpoints. And if the other endpoints were ejected when the call began, that's why it's late.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
@@ -43,9 +48,13 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 	if bad {
 		l.badAt = now
 	}
-	again := e.listed && e.failing && bad
+	if !e.listed {
+		e.badness, e.failing = 0, false
+	}
+	again := e.failing && bad
 	l.remove(e)
-	e.failing, e.seen = bad, now
+	e.count(bad)
+	e.seen = now
 	l.add(e)
 	for now-l.oldest.seen > remembered {
 		l.remove(l.oldest)
@@ -53,14 +62,24 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 	if l.total == 1 {
 		l.aloneAt = now
 	}
-	return again && began >= l.aloneAt && !l.uneven && 2*l.failing <= l.total
+	return again && began >= l.aloneAt && !l.uneven && !l.mostFail()
+}
+
+// mostFail is true if more than half of the endpoints fail, so that the priority must be full.
+func (l *endpoints) mostFail() bool { return 2*l.failing > l.total }
+
+func (e *Endpoint) count(bad bool) {
+	if e.badness -= e.badness / lastAnswers; bad {
+		e.badness += 1. / lastAnswers
+	}
+	e.failing = e.badness >= 1./lastAnswers
 }
 
 // Forget is called when an endpoint has lost its connection. Its past answers can't tell us anymore
 // whether the rest are full.
 func (s *Share) Forget(e *Endpoint) {
 	s.endpoints.remove(e)
-	e.failing = false
+	e.badness, e.failing = 0, false
 }
 
 // othersWereBad says whether another endpoint had a bad or late answer just before the given time,

@@ -102,7 +102,7 @@ func TestRowOracle(t *testing.T) {
 			now += time.Duration(rapid.IntRange(1, 200).Draw(t, "ms")) * time.Millisecond
 			order++
 			if rapid.Bool().Draw(t, "begin") || len(open) == 0 {
-				c := share.Untimed(s.View().Stamp)
+				c := share.Untimed(s.View().Stamp, nil)
 				open = append(open, begun{c, order})
 				continue
 			}
@@ -153,18 +153,21 @@ func TestEndpointsOracle(t *testing.T) {
 				took = 900 * time.Millisecond
 			}
 			before := last[i]
-			last[i] = answered{now, isLate}
+			known := before.at > 0 && now-before.at <= remembers(last[:], before, now)
+			last[i] = answered{now, []bool{isLate}}
+			if known {
+				last[i].late = append(before.late, isLate)
+			}
 			total, failing := 0, 0
 			for _, a := range last {
 				if a.at > 0 && now-a.at <= 10*time.Second {
 					total++
-					if a.late {
+					if a.fails() {
 						failing++
 					}
 				}
 			}
-			known := before.at > 0 && now-before.at <= remembers(last[:], before, now)
-			want := isLate && before.late && known && total > 1 && 2*failing <= total
+			want := isLate && before.fails() && known && total > 1 && 2*failing <= total
 			if got := s.End(now, s.Begin(now-took, time.Second, "", &endpoints[i]), share.Good) == share.Late; got != want {
 				t.Fatalf("an answer of endpoint %d, late %v: its own fault is %v, want %v", i, isLate, got, want)
 			}
@@ -174,7 +177,19 @@ func TestEndpointsOracle(t *testing.T) {
 
 type answered struct {
 	at   time.Duration
-	late bool
+	late []bool
+}
+
+// fails is true if the mean of the answers, each counting for 7/8 of the next one, is an eighth.
+func (a answered) fails() bool {
+	mean, weight := 0., 1./8
+	for _, late := range slices.Backward(a.late) {
+		if late {
+			mean += weight
+		}
+		weight *= 7. / 8
+	}
+	return mean >= 1./8
 }
 
 // remembers returns how long an endpoint's last answer counts: without end, unless another answer

@@ -103,7 +103,9 @@ func (s *stage) drive(t *testing.T, d *datadriven.TestData) {
 	case "nobody":
 		s.calls(t, d, n, func() bool { return s.share.Probe(s.now) })
 	case "untimed":
-		s.untimed(n, results[d.CmdArgs[1].Key])
+		endpoint := ""
+		d.MaybeScanArgs(t, "at", &endpoint)
+		s.untimed(n, endpoint, results[d.CmdArgs[1].Key])
 	case "end":
 		for range n {
 			s.end(s.open[0], results[d.CmdArgs[1].Key])
@@ -166,10 +168,10 @@ func (s *stage) endpoint(name string) *share.Endpoint {
 	return s.endpoints[name]
 }
 
-func (s *stage) untimed(n int, r share.Result) {
+func (s *stage) untimed(n int, name string, r share.Result) {
 	for range n {
 		if v := s.share.View(); v.Free {
-			s.share.End(s.now, share.Untimed(v.Stamp), r)
+			s.end(&pending{call: share.Untimed(v.Stamp, s.endpoint(name)), name: name}, r)
 		} else {
 			s.log("not free")
 		}

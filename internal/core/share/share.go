@@ -203,7 +203,8 @@ const (
 // Stamp remembers after which cut and in which row of errors a call began.
 type Stamp struct{ epoch, row uint32 }
 
-func Untimed(s Stamp) Call { return Call{stamp: s} }
+// Untimed is an untimed call that has ended. The endpoint may be nil.
+func Untimed(s Stamp, e *Endpoint) Call { return Call{stamp: s, endpoint: e} }
 
 // Begin is called for each timed call that the priority takes. budget is the time until its
 // deadline. If there's none, it's 0 and we need the method.
