@@ -36,8 +36,9 @@ type endpoints struct {
 
 // isOwnFault says whether a bad or late answer is the endpoint's own fault. It is if the endpoint
 // was failing before, and at most half of the endpoints are. Servers that take the newest call first
-// answer most calls even when they're full, so the last answer alone wouldn't tell. It never is if calls choose their
-// endpoints. And if the other endpoints were ejected when the call began, that's why it's late.
+// answer most calls even when they're full, so the last answer alone wouldn't tell. It never is if
+// calls choose their endpoints. And if the other endpoints were ejected when the call began, that's
+// why it's late.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
