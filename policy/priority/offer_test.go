@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -229,6 +230,39 @@ func TestEachDoneIsCalledOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An untimed call that expires says nothing about an endpoint that has just answered, while most
+// endpoints are full.
+func TestUntimedCallOfFullEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, conn := newChildShare(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: "a"})
+		expired := balancer.DoneInfo{Err: errLate, BytesSent: true}
+		nothing := false
+		below := func(info balancer.DoneInfo) {
+			judged, ok := info.Err.(*shell.Judged)
+			nothing = ok && judged.Nothing
+		}
+		conn.EndWith(func() *func(balancer.DoneInfo) { return &below })
+		call := func(took time.Duration, info balancer.DoneInfo) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			done := c.begin(balancer.PickInfo{Ctx: ctx}, conn.endpointIn(c), nil, false)
+			time.Sleep(took)
+			done(info)
+		}
+		good := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+		call(time.Millisecond, good)
+		call(time.Second, expired)
+		call(time.Second, expired)
+		call(time.Millisecond, good)
+		for _, want := range []bool{true, false} {
+			if conn.untimed(c, c.view.Load())(expired); nothing != want {
+				t.Errorf("the call says nothing: %v, want %v", nothing, want)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
 }
 
 // Untimed calls share a Done function only until an error: in a row of errors, only calls that have
