@@ -1,10 +1,16 @@
 package share
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	remembered  = 10 * time.Second // an endpoint without answers for this long doesn't count
 	lastAnswers = 8                // how many the mean is over, roughly
+	fades       = 63. / 64         // what an answer counts for after the next one, when we count who gets the calls
+	few         = 32               // with fewer answers, half of the largest sum, we can't tell that
+	most        = 2. / 3           // the others can't take over this part of the calls
 )
 
 // Endpoint is what we know about an endpoint of a priority. The caller keeps one for each and
@@ -12,6 +18,8 @@ const (
 type Endpoint struct {
 	badness     float64 // mean of its last answers, where a bad or late one is 1 and a good one 0
 	failing     bool    // badness is high: the last answer was bad, or too many before it were
+	count       float64 // of its answers; each fades with the next ones of all endpoints
+	countAt     int     // how many answers there were at that time
 	listed      bool
 	seen        time.Duration
 	answered    time.Duration
@@ -28,6 +36,8 @@ func (e *Endpoint) answeredSince(t time.Duration) bool { return e != nil && e.an
 type endpoints struct {
 	newest, oldest    *Endpoint
 	total, failing    int
+	answers           int
+	count             float64 // of the answers; each fades with the next ones
 	uneven            bool
 	aloneAt           time.Duration // last time that an endpoint answered while no other did
 	bad               *Endpoint     // the last endpoint with a bad or late answer
@@ -37,8 +47,8 @@ type endpoints struct {
 // isOwnFault says whether a bad or late answer is the endpoint's own fault. It is if the endpoint
 // was failing before, and at most half of the endpoints are. Servers that take the newest call first
 // answer most calls even when they're full, so the last answer alone wouldn't tell. It never is if
-// calls choose their endpoints. And if the other endpoints were ejected when the call began, that's
-// why it's late.
+// calls choose their endpoints, or if most of them go to this one, since the others couldn't take them
+// over. And if the other endpoints were ejected when the call began, that's why it's late.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
@@ -50,12 +60,15 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 		l.badAt = now
 	}
 	if !e.listed {
-		e.badness, e.failing = 0, false
+		e.badness, e.failing, e.count = 0, false, 0
 	}
 	again := e.failing && bad
 	l.remove(e)
-	e.count(bad)
-	e.seen = now
+	e.judge(bad)
+	l.answers++
+	l.count = l.count*fades + 1
+	e.count = e.count*math.Pow(fades, float64(l.answers-e.countAt)) + 1
+	e.seen, e.countAt = now, l.answers
 	l.add(e)
 	for now-l.oldest.seen > remembered {
 		l.remove(l.oldest)
@@ -63,13 +76,15 @@ func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) 
 	if l.total == 1 {
 		l.aloneAt = now
 	}
-	return again && began >= l.aloneAt && !l.uneven && !l.mostFail()
+	return again && began >= l.aloneAt && !l.uneven && !l.mostFail() && !l.getsMost(e)
 }
 
 // mostFail is true if more than half of the endpoints fail, so that the priority must be full.
 func (l *endpoints) mostFail() bool { return 2*l.failing > l.total }
 
-func (e *Endpoint) count(bad bool) {
+func (l *endpoints) getsMost(e *Endpoint) bool { return e.count > most*max(l.count, few) }
+
+func (e *Endpoint) judge(bad bool) {
 	if e.badness -= e.badness / lastAnswers; bad {
 		e.badness += 1. / lastAnswers
 	}
