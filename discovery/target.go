@@ -69,7 +69,7 @@ func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
 	case t.URL.Opaque != "" && t.scope == options.Channel: // an entry may be dns:host or unix:path
-		return t.errorf("lacks the slashes after the scheme, want %s", strings.Replace(t.redacted(), ":", ":///", 1))
+		return t.errorf("lacks the slashes after the scheme, want %s", printable.Line(strings.Replace(t.redacted(), ":", ":///", 1), 300))
 	case t.URL.Fragment != "":
 		return t.errorf("has a fragment, want none (in a name, # is written %%23)")
 	case err != nil:
