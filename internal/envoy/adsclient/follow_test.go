@@ -172,3 +172,27 @@ func TestBurstOfUpdatesIsOneChange(t *testing.T) {
 		expect(t, "a", n.take(), "a:1", "a:4")
 	})
 }
+
+// The first server may be used again in the same batch of events in which somebody asks when we last
+// heard from the server in use.
+func TestLastMessageDuringFailback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2)})
+		m["first"].stop()
+		target := Target{Cluster: "a", Needs: needs("a"), Servers: []Server{m["first"].serverConfig(), m["second"].serverConfig()}}
+		g := Follow(target, recordingFollower{new(recordingWatcher)}, nil)
+		defer g.Stop()
+		synctest.Wait()
+		hold := make(chan struct{})
+		g.serial.Enqueue(func() { <-hold })
+		m["first"].start()
+		sleep(reconnectTime)
+		go func() {
+			synctest.Wait()
+			close(hold)
+		}()
+		if last := g.LastMessage(); !last.Equal(time.Now()) {
+			t.Errorf("the last message came %v ago, want now", time.Since(last))
+		}
+	})
+}
