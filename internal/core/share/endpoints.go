@@ -45,10 +45,11 @@ type endpoints struct {
 }
 
 // isOwnFault says whether a bad or late answer is the endpoint's own fault. It is if the endpoint
-// was failing before, and at most half of the endpoints are. Servers that take the newest call first
-// answer most calls even when they're full, so the last answer alone wouldn't tell. It never is if
-// calls choose their endpoints, or if most of them go to this one, since the others couldn't take them
-// over. And if the other endpoints were ejected when the call began, that's why it's late.
+// was failing before, and at most half of the endpoints are. Servers that take the newest call
+// first answer most calls even when they're full, so the last answer alone wouldn't tell. It never
+// is if calls choose their endpoints, or if most of them go to this one, since the others couldn't
+// take them over. And if the other endpoints were ejected when the call began, that's why it's
+// late.
 func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
@@ -93,10 +94,7 @@ func (e *Endpoint) judge(bad bool) {
 
 // Forget is called when an endpoint has lost its connection. Its past answers can't tell us anymore
 // whether the rest are full.
-func (s *Share) Forget(e *Endpoint) {
-	s.endpoints.remove(e)
-	e.badness, e.failing = 0, false
-}
+func (s *Share) Forget(e *Endpoint) { s.endpoints.remove(e) }
 
 // othersWereBad says whether another endpoint had a bad or late answer just before the given time,
 // or later.

@@ -204,8 +204,8 @@ func (a answered) fails() bool {
 	return mean >= 1./8
 }
 
-// getsMost is true if more than two thirds of the answers are the endpoint's, each counting for 63/64
-// of the next one, or for half of their largest possible sum if they are few.
+// getsMost is true if more than two thirds of the answers are the endpoint's, each counting for
+// 63/64 of the next one. If they are few, it's two thirds of half of their largest possible sum.
 func getsMost(answers []int, endpoint int) bool {
 	own, all, weight := 0., 0., 1.
 	for _, of := range slices.Backward(answers) {

@@ -109,7 +109,7 @@ func (g *Following) LastMessage() time.Time {
 	last := time.Now()
 	g.serial.Do(func() {
 		if len(g.views) > 0 {
-			last = g.views[max(g.shown(), 0)].client.lastMessage() // g.used may be gone, until this batch ends
+			last = g.views[max(g.shown(), 0)].client.lastMessage() // notify may not have updated g.used yet
 		}
 	})
 	return last

@@ -173,8 +173,8 @@ func TestBurstOfUpdatesIsOneChange(t *testing.T) {
 	})
 }
 
-// The first server may be used again in the same batch of events in which somebody asks when we last
-// heard from the server in use.
+// The first server may be used again in the same batch of events in which somebody asks when we
+// last heard from the server in use.
 func TestLastMessageDuringFailback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(1), "second": serveEndpoints(2)})
