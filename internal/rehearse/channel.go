@@ -411,7 +411,7 @@ func (c *channel) retries(r *call, result share.Result) bool {
 	case result == share.Good:
 		c.tokens = min(most, c.tokens+0.1)
 		return false
-	case result != share.Unavailable:
+	case result != share.Unavailable && result != share.Lost:
 		return false
 	}
 	c.tokens = max(0, c.tokens-1)

@@ -450,7 +450,7 @@ func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 		return
 	}
 	now := at(e.child.channel.model.now)
-	failed := blame == share.Late || result == share.Expired || result == share.Unavailable || result == share.Failed
+	failed := blame == share.Late || result == share.Expired || result == share.Unavailable || result == share.Lost || result == share.Failed
 	if result == share.Refused && !e.child.channel.model.world.Policy.Overflow {
 		failed = true
 	}

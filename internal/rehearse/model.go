@@ -213,7 +213,7 @@ func (s *server) disconnect(loseCalls bool, some func(*channel) bool) {
 	s.connections, s.inside = nil, nil
 	for _, a := range calls {
 		if loseCalls && some(a.client) {
-			a.finish(share.Unavailable)
+			a.finish(share.Lost)
 		} else {
 			s.inside = append(s.inside, a)
 		}
@@ -233,7 +233,10 @@ func (s *server) receive(a *attempt) {
 	refuse := func(r share.Result) { m.after(roundTrip, func() { a.finish(r) }) }
 	failing, broken := s.fault(Errors)
 	switch {
-	case s.has(Killed), s.has(Unavailable), s.Limit > 0 && s.inFlight() >= s.Limit && s.Unavailable:
+	case s.has(Killed):
+		refuse(share.Lost)
+		return
+	case s.has(Unavailable), s.Limit > 0 && s.inFlight() >= s.Limit && s.Unavailable:
 		refuse(share.Unavailable)
 		return
 	case broken && (failing == 0 || m.random.Float64() < failing), w.Fail > 0 && m.random.Float64() < w.Fail:

@@ -172,6 +172,9 @@ func resultOf(info *balancer.DoneInfo) share.Result {
 	case codes.DeadlineExceeded:
 		return share.Expired
 	case codes.Unavailable:
+		if !info.BytesReceived {
+			return share.Lost
+		}
 		return share.Unavailable
 	case codes.ResourceExhausted:
 		return share.Refused

@@ -9,6 +9,7 @@ const (
 	Partial                   // the deadline passed after the first bytes: an answer, but we can't measure it
 	Refused                   // RESOURCE_EXHAUSTED
 	Unavailable               // UNAVAILABLE
+	Lost                      // UNAVAILABLE without a single byte: its connection was lost
 	Expired                   // DEADLINE_EXCEEDED without a single byte
 	Failed                    // any of INTERNAL, UNKNOWN and DATA_LOSS
 	Cancelled
@@ -61,6 +62,9 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 // blame for a bad or late answer.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
+	if r == Lost {
+		r = s.lost(now, c.began)
+	}
 	c.method.end(c.began)
 	if r.good() {
 		s.succeeded(now)
@@ -103,6 +107,18 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 	}
 	s.judge(now, a)
 	return false, false
+}
+
+// lost says what a call counts as if its connection was lost. All those on one connection are lost
+// at once, even if the server isn't full. If calls that began later are lost too, it may well be.
+func (s *Share) lost(now, began time.Duration) Result {
+	if s.lostAt == 0 || now-s.lostAt > remembered {
+		s.lostAt = now
+	}
+	if began > s.lostAt {
+		return Unavailable
+	}
+	return Failed
 }
 
 // forget is called when the last priority was hanging and answers again. Calls that expired earlier

@@ -37,7 +37,7 @@ func TestBackOffOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, s := time.Hour, tripped(time.Hour)
 		backOff, last, elsewhere := 1.0, now, 0
-		for range rapid.IntRange(1, 400).Draw(t, "calls") {
+		for range rapid.IntRange(0, 400).Draw(t, "calls") {
 			now += time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond
 			elsewhere++
 			due := (now-last).Seconds() >= backOff && elsewhere >= int(min(50, 10*backOff))
@@ -45,7 +45,7 @@ func TestBackOffOracle(t *testing.T) {
 				t.Fatalf("after %v and %d calls elsewhere with a back-off of %v s: a probe is %v, want %v", now-last, elsewhere, backOff, got, due)
 			}
 			if due {
-				r := rapid.SampledFrom([]share.Result{share.Failed, share.Refused, share.Unavailable}).Draw(t, "result")
+				r := rapid.SampledFrom([]share.Result{share.Failed, share.Refused, share.Unavailable, share.Lost}).Draw(t, "result")
 				s.End(now, s.Begin(now, time.Second, "", nil), r)
 				backOff, last, elsewhere = min(60, 2*backOff), now, 0
 			}
@@ -109,7 +109,7 @@ func TestRowOracle(t *testing.T) {
 			i := rapid.IntRange(0, len(open)-1).Draw(t, "call")
 			c := open[i]
 			open = slices.Delete(open, i, i+1)
-			r := rapid.SampledFrom([]share.Result{share.Failed, share.Failed, share.Failed, share.Failed, share.Unavailable, share.Good, share.Refused, share.Expired, share.Cancelled}).Draw(t, "result")
+			r := rapid.SampledFrom([]share.Result{share.Failed, share.Failed, share.Failed, share.Failed, share.Unavailable, share.Lost, share.Good, share.Refused, share.Expired, share.Cancelled}).Draw(t, "result")
 			s.End(now, c.call, r)
 			switch {
 			case r == share.Expired || r == share.Cancelled:
@@ -128,6 +128,48 @@ func TestRowOracle(t *testing.T) {
 			}
 			if want {
 				return
+			}
+		}
+	})
+}
+
+// Lost calls, from the sentence: one counts like UNAVAILABLE if it began after the first loss of a
+// group, which lasts ten seconds, and like an error otherwise.
+func TestLostOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Hour
+		s, like := share.New(now, share.Config{}), share.New(now, share.Config{})
+		type begun struct {
+			call, alike share.Call
+			at          time.Duration
+		}
+		var open []begun
+		var losses []time.Duration
+		for range rapid.IntRange(1, 300).Draw(t, "events") {
+			now += time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * time.Millisecond
+			if rapid.Bool().Draw(t, "begin") || len(open) == 0 {
+				open = append(open, begun{s.Begin(now, time.Minute, "", nil), like.Begin(now, time.Minute, "", nil), now})
+				continue
+			}
+			c, r := open[0], rapid.SampledFrom([]share.Result{share.Good, share.Good, share.Good, share.Lost, share.Unavailable}).Draw(t, "result")
+			open = open[1:]
+			s.End(now, c.call, r)
+			if r == share.Lost {
+				losses = append(losses, now)
+				first := losses[0]
+				for _, at := range losses {
+					if at > first+10*time.Second {
+						first = at
+					}
+				}
+				if r = share.Failed; c.at > first {
+					r = share.Unavailable
+				}
+			}
+			like.End(now, c.alike, r)
+			got, _ := s.Fraction()
+			if want, _ := like.Fraction(); got != want {
+				t.Fatalf("after %v and a call of %v: the share is %v, want %v", r, now-c.at, got, want)
 			}
 		}
 	})

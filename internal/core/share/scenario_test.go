@@ -66,7 +66,7 @@ type pending struct {
 
 var results = map[string]share.Result{
 	"good": share.Good, "partial": share.Partial, "refused": share.Refused, "unavailable": share.Unavailable,
-	"expired": share.Expired, "failed": share.Failed, "cancelled": share.Cancelled,
+	"lost": share.Lost, "expired": share.Expired, "failed": share.Failed, "cancelled": share.Cancelled,
 }
 
 func newStage(t *testing.T, d *datadriven.TestData) *stage {

@@ -69,6 +69,7 @@ type Share struct {
 	lastCall  time.Duration
 	goodAt    time.Duration
 	answerAt  time.Duration
+	lostAt    time.Duration // when the first of the recently lost connections was lost
 	recent    time.Duration
 	answers   tally
 	breaker   breaker
