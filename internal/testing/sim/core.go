@@ -147,25 +147,25 @@ func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool,
 }
 
 // leastShare ignores priorities in which every call fails, since calls leave those. But it's 0 if
-// several endpoints of one above the survivor's hang: without overflow, it takes five calls to eject
-// each of them, and by the time the last one is ejected, the first one is back. If an endpoint's
-// connections are always reset before it responds, it counts as failing.
+// several endpoints of one above the survivor's fail and one of them hangs: without overflow, it
+// takes five calls to eject each, and by the time the last one is ejected, the first one is back.
+// If an endpoint's connections are always reset before it responds, it counts as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	least, isFirst := 1., true
 	for _, tier := range w.knownTruth {
-		working, hanging := 0., 0
+		working, failing, hangs := 0., 0, false
 		for address, share := range tier.Shares(w.reachable) {
 			c := w.conditions[address]
-			if c.hang {
-				hanging++
+			if hangs = hangs || c.hang; !c.works() {
+				failing++
 			}
 			if c.works() && (w.pair == nil || !w.judge.cutShort(c, time.Now())) {
 				working += share
 			}
 		}
-		if working > 0 || hanging > 1 && isFirst && !w.settings.overflow {
+		if working > 0 || hangs && failing > 1 && isFirst && !w.settings.overflow {
 			least, isFirst = min(least, working), false
 		}
 	}

@@ -62,6 +62,9 @@ const (
 	// 15 were below 0.85, and the lowest was 0.457.
 	leastOfEjected = 0.4
 	mostTries      = 1.2
+	// lastsEjected is how many seconds outlier detection may eject an endpoint that fails for the first
+	// time: 30, and up to an interval more.
+	lastsEjected = 40
 )
 
 // newLoad must be called with the lock held.
@@ -199,6 +202,26 @@ func (l *load) runTrigger() {
 	l.judgeTrigger(length)
 }
 
+// mayEjectTooMuch is true if outlier detection may eject an endpoint before the breaker opens, and
+// the others of the first priority can't carry its calls.
+func (l *load) mayEjectTooMuch() bool {
+	w := l.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.settings.detects || l.trigger == "spike" || l.trigger == "is killed" {
+		return false
+	}
+	tier := w.knownTruth[l.highest()]
+	return slices.ContainsFunc(tier.Serving(), func(ejected string) bool {
+		for address, fraction := range tier.Shares(func(address string) bool { return address != ejected && w.reachable(address) }) {
+			if l.queues[address].interval.Seconds()*fraction*l.rate > leastGood {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 func (l *load) forFirst(f func(address string)) {
 	for _, address := range l.w.addresses {
 		if i, known := l.tierOf[address]; known && i == l.highest() {
@@ -306,6 +329,10 @@ func (l *load) judgeTrigger(length int) {
 	if l.total()-l.first() < l.rate {
 		most += length
 	}
+	mayLose := 1. / 50
+	if l.mayEjectTooMuch() {
+		most, mayLose = most+lastsEjected, 1-leastGood
+	}
 	for ; recovery < 3*length+50; recovery++ {
 		if s := l.sum(end+recovery, end+recovery+3); 50*(s.calls-s.good) < s.calls {
 			break
@@ -314,7 +341,7 @@ func (l *load) judgeTrigger(length int) {
 	during, later, last := l.sum(begin, end), l.sum(end+2*length, len(l.seconds)), l.sum(len(l.seconds)-10, len(l.seconds))
 	w.Log.Event("load below, %s for %d s: %d calls lost meanwhile; normal after %d s; at the end, %v", l.trigger, length, during.calls-during.good, recovery, last)
 	// Both ends are only known to a second. While shares are low, calls are refused, but don't fail.
-	if recovery > most+1 || 50*(later.calls-later.good-later.refused) > later.calls {
+	if recovery > most+1 || float64(later.calls-later.good-later.refused) > mayLose*float64(later.calls) {
 		w.Log.Break(ruleRecovery, "%d s after the trouble of %d s, calls are lost; from twice that time on, %v", recovery, length, later)
 	}
 	if 20*last.elsewhere > last.calls {
