@@ -299,6 +299,7 @@ type endpoint struct {
 	row                 int
 	period              uint64 // incremented when a row of failures begins or the outlier's state changes
 	rowSince            uint64
+	lost                uint64
 	ejection            uint64 // the period that began with the last ejection; 0 in the state InService
 }
 
@@ -466,8 +467,12 @@ func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 	}
 	e.failures++
 	consecutive := e.child.channel.model.world.Policy.Ejection.ConsecutiveFailuresEjection
-	if consecutive == nil {
+	if consecutive == nil || result == share.Lost && t.period < e.lost {
 		return
+	}
+	if result == share.Lost {
+		e.period++
+		e.lost = e.period
 	}
 	if e.row++; e.row >= int(consecutive.Failures) {
 		e.row = 0

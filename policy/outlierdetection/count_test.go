@@ -3,6 +3,7 @@ package outlierdetection
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -89,6 +90,29 @@ func TestInconclusiveCallsAreNotCounted(t *testing.T) {
 				h.end("a", balancer.DoneInfo{})
 			}
 		}
+		h.wantReceived("a TRANSIENT_FAILURE")
+	})
+}
+
+// All calls of a connection are lost at once. That's one failure in a row, or else a reset would
+// eject an endpoint that works.
+func TestLostConnectionIsOneFailure(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		config := outlierscenario.Default()
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+		h.Update(config, []string{"a", "b"})
+		for range 4 {
+			for range 10 {
+				h.Begin("a")
+			}
+			for _, ended := range h.calls["a"] {
+				ended(doneInfo(codes.Unavailable, true, false))
+			}
+			h.calls["a"] = nil
+		}
+		synctest.Wait()
+		h.wantReceived()
+		h.end("a", doneInfo(codes.Unavailable, true, false))
 		h.wantReceived("a TRANSIENT_FAILURE")
 	})
 }

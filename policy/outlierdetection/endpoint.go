@@ -39,6 +39,7 @@ type endpointStats struct {
 type counter struct {
 	successes, failures atomic.Uint64
 	since               atomic.Uint64 // number of the period in which the current row of failures began
+	lost                atomic.Uint64 // number of the period that began when a connection was last lost
 	consecutive, code   atomic.Uint32
 }
 

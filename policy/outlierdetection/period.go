@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
@@ -14,8 +15,8 @@ import (
 // in which period it began to tell what the result means. For example, a success resets the count
 // of consecutive failures only if the call began after the first of them. Similarly, if an endpoint
 // was ejected and hasn't answered since, we only care about calls that began after the ejection. So
-// the first failure begins a new period, and so does every change of the endpoint's state. A call's
-// Done function belongs to the period in which the call began.
+// the first failure begins a new period, and so do a lost connection and every change of the
+// endpoint's state. A call's Done function belongs to the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
@@ -82,11 +83,25 @@ func (b *period) count(info balancer.DoneInfo) {
 	case failure:
 		counter.failures.Add(1)
 		counter.code.Store(uint32(status.Code(info.Err)))
-		if r.row > 0 {
+		if r.row > 0 && !b.wasLostToo(&info) {
 			b.fail(r)
 		}
 	case inconclusive:
 	}
+}
+
+// wasLostToo is true if the call was lost with its connection, and we've counted another lost call
+// since it began. All calls of a connection are lost at once, so they count as one failure in a row.
+func (b *period) wasLostToo(info *balancer.DoneInfo) bool {
+	if info.BytesReceived || status.Code(info.Err) != codes.Unavailable {
+		return false
+	}
+	counter := &b.endpoint.Attached.counter
+	if b.number < counter.lost.Load() {
+		return true
+	}
+	b.policy.begin(b.endpoint, func(b *period) { counter.lost.Store(b.number) })
+	return false
 }
 
 // fail counts a consecutive failure and ejects the endpoint if there are enough of them. The count
