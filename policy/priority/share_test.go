@@ -134,6 +134,7 @@ func TestOscillationIsNotLogged(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			o.change(0, func(s *share.Share, now time.Duration) {
 				s.SetLast(now, true)
+				s.End(now, s.Begin(now, time.Second, "", nil), share.Good)
 				s.SetLast(now, false)
 			})
 			time.Sleep(500 * time.Millisecond)

@@ -53,15 +53,17 @@ const defaultRamp = 8 * time.Second
 // Share is the share of a priority in one channel. It has no lock, so callers need one. In its
 // methods, now is the time since an arbitrary fixed moment.
 type Share struct {
-	fraction  float64 // of the calls; 0 while the breaker is open
-	threshold float64 // the share at which slow start ends
-	fallen    float64 // what was left of the share after the last cut
-	carried   float64 // the largest fraction since load last made it fall
-	last      bool    // no lower priority is READY
-	wanted    bool
-	failing   bool // this is the last priority, and it has no good answers
-	cause     Cause
-	doubling  time.Duration
+	fraction   float64 // of the calls; 0 while the breaker is open
+	threshold  float64 // the share at which slow start ends
+	fallen     float64 // what was left of the share after the last cut
+	carried    float64 // the largest fraction since load last made it fall
+	raisedFrom float64 // the fraction before this became the last priority
+	raisedAt   time.Duration
+	last       bool // no lower priority is READY
+	wanted     bool
+	failing    bool // this is the last priority, and it has no good answers
+	cause      Cause
+	doubling   time.Duration
 
 	epoch     uint32 // number of the last cut; calls from before it don't count
 	cutAt     time.Duration
@@ -93,7 +95,7 @@ type Config struct {
 }
 
 func New(now time.Duration, c Config) *Share {
-	s := &Share{fraction: 1, threshold: 1, doubling: cmp.Or(c.Ramp, defaultRamp) / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
+	s := &Share{fraction: 1, threshold: 1, raisedFrom: 1, doubling: cmp.Or(c.Ramp, defaultRamp) / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
 	s.endpoints.uneven = c.Uneven
 	s.renew(now)
 	return s
@@ -121,10 +123,15 @@ func (s *Share) Tripped() bool { return s.fraction == 0 }
 
 // SetLast says whether this is the last READY priority. If it has just become that, its breaker
 // closes, because any calls it doesn't take now would be refused. It goes back to what it carried
-// before it fell, unless it fell because of load.
+// before it fell, unless it fell because of load. If a lower one was only reconnecting, and there
+// was no good answer meanwhile, it returns to the share it had.
 func (s *Share) SetLast(now time.Duration, last bool) {
-	if to := max(lastShare, s.carried); last && !s.last && s.fraction < to {
-		s.fraction = to
+	switch to := max(lastShare, s.carried); {
+	case last && !s.last && s.fraction < to:
+		s.raisedFrom, s.raisedAt, s.fraction = s.fraction, now, to
+		s.renew(now)
+	case !last && s.last && now-s.raisedAt < gone && s.goodAt < s.raisedAt && s.fraction > s.raisedFrom:
+		s.fraction = s.raisedFrom
 		s.renew(now)
 	}
 	s.last, s.wanted, s.failing = last, s.wanted && last, s.failing && last
