@@ -182,7 +182,7 @@ func (j *judge) findAnswering(since time.Time) (address, reason string) {
 			c := j.w.conditions[address]
 			switch {
 			case j.byEndpoint[address] == nil:
-			case !c.works() || since.Sub(c.behaviourChangedAt) < j.w.settings.maxConnectTime() || since.Sub(r.changed.time) < 0 || j.cutShort(c, since):
+			case !c.works() || since.Sub(c.behaviourChangedAt) < j.w.settings.maxConnectTime() || since.Sub(r.changed.time) < 0 || j.cutShort(c, since) || j.mayBeCold(c, since):
 			case j.isProven(r, c, address, since):
 				return address, "has been connected and answered all the time"
 			case since.Sub(j.lastChange.time) > j.maxFailoverTime(r) && j.calls-j.lastChange.calls > j.maxTrialCalls(r):
@@ -195,6 +195,13 @@ func (j *judge) findAnswering(since time.Time) (address, reason string) {
 
 func (j *judge) cutShort(c *condition, when time.Time) bool {
 	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
+}
+
+// mayBeCold is true if the endpoint's connections have been reset and it takes a second to reconnect.
+// Its priority then gets a probe first, and few calls until its share has grown.
+func (j *judge) mayBeCold(c *condition, when time.Time) bool {
+	const delays = 5 // of the link, with a handshake and the settings of HTTP/2
+	return delays*j.w.link.Delay >= time.Second && when.Sub(c.resetAt) < j.w.maxRecoveryTime()
 }
 
 // isProven checks that the endpoint has been connected for two seconds. If it has succeeded since
