@@ -62,6 +62,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 // blame for a bad or late answer.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
+	answered := r != Lost
 	if r == Lost {
 		r = s.lost(now, c.began)
 	}
@@ -72,14 +73,16 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 	if current && c.kind == stream {
 		s.streams.end(now, r)
 	}
-	switch r {
-	case Cancelled:
+	switch {
+	case r == Cancelled:
 		s.silence.cancel(c.wait)
 		if current && s.fraction == 0 {
 			s.breaker.probes--
 		}
 		return false, false
-	case Expired:
+	case !answered:
+		s.silence.cancel(c.wait)
+	case r == Expired:
 		if current && c.budget > 0 && s.silence.exceeds(now, c.budget) && s.hang(now) {
 			return false, false
 		}
