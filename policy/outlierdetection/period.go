@@ -96,12 +96,9 @@ func (b *period) wasLostToo(info *balancer.DoneInfo) bool {
 	if info.BytesReceived || status.Code(info.Err) != codes.Unavailable {
 		return false
 	}
-	counter := &b.endpoint.Attached.counter
-	if b.number < counter.lost.Load() {
-		return true
-	}
-	b.policy.begin(b.endpoint, func(b *period) { counter.lost.Store(b.number) })
-	return false
+	lost := &b.endpoint.Attached.lost
+	before := lost.Load()
+	return b.number < before || !lost.CompareAndSwap(before, b.policy.begin(b.endpoint, func(*period) {}).number)
 }
 
 // fail counts a consecutive failure and ejects the endpoint if there are enough of them. The count

@@ -143,6 +143,7 @@ type silence struct {
 	number  uint32
 	waiting int // calls since the last answer, even those that have expired
 	since   time.Duration
+	lostAt  time.Duration // when a call was last lost with its connection
 	endless bool
 	noticed bool // calls go elsewhere because of it
 }
@@ -168,8 +169,11 @@ func (s *silence) exceeds(now, budget time.Duration) bool {
 	return s.waiting >= hangingCalls && now-s.since >= budget-budget/1000
 }
 
+// length may be too short after a call was lost, as we don't know how long the rest have waited.
+func (s *silence) length(now time.Duration) time.Duration { return now - max(s.since, s.lostAt) }
+
 func (s *silence) lasts(now time.Duration, usual latency) bool {
-	s.noticed = s.waiting >= silentCalls && usual > 0 && now-s.since >= max(quiet, silentLatency*time.Duration(usual))
+	s.noticed = s.waiting >= silentCalls && usual > 0 && s.length(now) >= max(quiet, silentLatency*time.Duration(usual))
 	return s.noticed
 }
 

@@ -50,7 +50,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	own, late := s.end(now, c, r)
 	own = own && (!full || !s.endpoints.othersWereBad(since, c.endpoint))
 	switch {
-	case own && late:
+	case own && late && r != Lost:
 		return Late
 	case !own && (filling || alive) && (r == Expired || r == Partial):
 		return FullNow
@@ -63,7 +63,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
 	answered := r != Lost
-	if r == Lost {
+	if r == Lost || r == Unavailable && c.kind == stream {
 		r = s.lost(now, c.began)
 	}
 	c.method.end(c.began)
@@ -82,6 +82,7 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 		return false, false
 	case !answered:
 		s.silence.cancel(c.wait)
+		s.silence.lostAt = now
 	case r == Expired:
 		if current && c.budget > 0 && s.silence.exceeds(now, c.budget) && s.hang(now) {
 			return false, false
@@ -115,10 +116,11 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 // lost says what a call counts as if its connection was lost. All those on one connection are lost
 // at once, even if the server isn't full. If calls that began later are lost too, it may well be.
 func (s *Share) lost(now, began time.Duration) Result {
+	again := s.lostAt > 0 && began > s.lostAt
 	if s.lostAt == 0 || now-s.lostAt > remembered {
 		s.lostAt = now
 	}
-	if began > s.lostAt {
+	if again {
 		return Unavailable
 	}
 	return Failed

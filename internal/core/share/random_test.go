@@ -133,8 +133,8 @@ func TestRowOracle(t *testing.T) {
 	})
 }
 
-// Lost calls, from the sentence: one counts like UNAVAILABLE if it began after the first loss of a
-// group, which lasts ten seconds, and like an error otherwise.
+// Lost calls, from the sentence: one counts like UNAVAILABLE if it began after the first loss of the
+// group before it, which lasts ten seconds, and like an error otherwise.
 func TestLostOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Hour
@@ -155,13 +155,13 @@ func TestLostOracle(t *testing.T) {
 			open = open[1:]
 			s.End(now, c.call, r)
 			if r == share.Lost {
-				losses = append(losses, now)
-				first := losses[0]
-				for _, at := range losses {
-					if at > first+10*time.Second {
+				first := time.Duration(math.MaxInt64)
+				for i, at := range losses {
+					if i == 0 || at > first+10*time.Second {
 						first = at
 					}
 				}
+				losses = append(losses, now)
 				if r = share.Failed; c.at > first {
 					r = share.Unavailable
 				}

@@ -130,7 +130,7 @@ func (s *Share) SetLast(now time.Duration, last bool) {
 	case last && !s.last && s.fraction < to:
 		s.raisedFrom, s.raisedAt, s.fraction = s.fraction, now, to
 		s.renew(now)
-	case !last && s.last && now-s.raisedAt < gone && s.goodAt < s.raisedAt && s.fraction > s.raisedFrom:
+	case !last && s.last && now-s.raisedAt < gone && (s.goodAt < s.raisedAt || s.cause == Returning) && s.fraction > s.raisedFrom:
 		s.fraction = s.raisedFrom
 		s.renew(now)
 	}
@@ -167,10 +167,10 @@ func (s *Share) Take(now time.Duration, random float64) bool {
 		return s.breaker.isDue(now - s.lastCall)
 	}
 	if !s.last && s.silence.lasts(now, s.methods.usual) {
-		if s.silence.endless && now-s.silence.since >= endless && s.trip(now, Hanging) {
+		if s.silence.endless && s.silence.length(now) >= endless && s.trip(now, Hanging) {
 			return false
 		}
-		return now-s.lastCall >= max(trickle, (now-s.silence.since)/trickleOf)
+		return now-s.lastCall >= max(trickle, s.silence.length(now)/trickleOf)
 	}
 	return random < s.weight()
 }
