@@ -114,10 +114,12 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 }
 
 // lost says what a call counts as if its connection was lost. All those on one connection are lost
-// at once, even if the server isn't full. If calls that began later are lost too, it may well be.
+// at once, even if the server isn't full. If calls that began later are lost too, it may well be,
+// unless there's been a good answer and ten seconds.
 func (s *Share) lost(now, began time.Duration) Result {
-	again := s.lostAt > 0 && began > s.lostAt
-	if s.lostAt == 0 || now-s.lostAt > remembered {
+	recent := now-s.lostAt <= remembered
+	again := s.lostAt > 0 && began > s.lostAt && (recent || s.goodAt < s.lostAt)
+	if s.lostAt == 0 || !recent {
 		s.lostAt = now
 	}
 	if again {

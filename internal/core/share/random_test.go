@@ -133,8 +133,9 @@ func TestRowOracle(t *testing.T) {
 	})
 }
 
-// Lost calls, from the sentence: one counts like UNAVAILABLE if it began after the first loss of the
-// group before it, which lasts ten seconds, and like an error otherwise.
+// Lost calls, from the sentence: one counts like UNAVAILABLE if it began after the first loss of a
+// group, which lasts ten seconds, or of the group before it if there's been no good answer since. It
+// counts like an error otherwise.
 func TestLostOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Hour
@@ -145,6 +146,7 @@ func TestLostOracle(t *testing.T) {
 		}
 		var open []begun
 		var losses []time.Duration
+		var goodAt time.Duration
 		for range rapid.IntRange(1, 300).Draw(t, "events") {
 			now += time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * time.Millisecond
 			if rapid.Bool().Draw(t, "begin") || len(open) == 0 {
@@ -162,11 +164,14 @@ func TestLostOracle(t *testing.T) {
 					}
 				}
 				losses = append(losses, now)
-				if r = share.Failed; c.at > first {
+				if r = share.Failed; c.at > first && (now <= first+10*time.Second || goodAt < first) {
 					r = share.Unavailable
 				}
 			}
 			like.End(now, c.alike, r)
+			if r == share.Good {
+				goodAt = now
+			}
 			got, _ := s.Fraction()
 			if want, _ := like.Fraction(); got != want {
 				t.Fatalf("after %v and a call of %v: the share is %v, want %v", r, now-c.at, got, want)
