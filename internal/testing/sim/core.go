@@ -165,6 +165,9 @@ func (w *World) leastShare() float64 {
 				working += share
 			}
 		}
+		if working > 0 && w.looksFull(tier.Serving()) {
+			return 0
+		}
 		if working > 0 || hangs && failing > 1 && isFirst && !w.settings.overflow {
 			least, isFirst = min(least, working), false
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // failuresToNotice is how many calls to each endpoint of a priority may fail until the channel must
@@ -178,6 +180,9 @@ func (j *judge) reportFailure(s *priorityState, sentAt time.Time, err error) {
 // findAnswering returns "" if there's no such endpoint.
 func (j *judge) findAnswering(since time.Time) (address, reason string) {
 	for _, r := range j.priorities {
+		if j.w.looksFull(r.endpoints) {
+			continue
+		}
 		for _, address := range r.endpoints {
 			c := j.w.conditions[address]
 			switch {
@@ -195,6 +200,15 @@ func (j *judge) findAnswering(since time.Time) (address, reason string) {
 
 func (j *judge) cutShort(c *condition, when time.Time) bool {
 	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
+}
+
+// looksFull is true if an endpoint refuses calls, which never ejects it. The client calls too seldom
+// to see that the others don't: after ten seconds it forgets what each has answered.
+func (w *World) looksFull(endpoints []string) bool {
+	return w.pair != nil && slices.ContainsFunc(endpoints, func(address string) bool {
+		c := w.conditions[address]
+		return c.reachable() && c.code == codes.ResourceExhausted
+	})
 }
 
 // mayBeCold is true if the endpoint's connections have been reset and it takes a second to reconnect.
