@@ -118,7 +118,7 @@ func (w *World) ejectedLine(m []string) string {
 		return "it was never one of the channel's"
 	case time.Since(w.openedAt) == 0:
 		return "" // the old channel may have logged this while it was closing
-	case w.load == nil && c.works() && c.inFlight == 0 && time.Since(c.changedAt) > long && time.Since(c.lastFailure) > long:
+	case !w.sharesVary() && c.works() && c.inFlight == 0 && time.Since(c.changedAt) > long && time.Since(c.lastFailure) > long:
 		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.changedAt), time.Since(c.lastFailure))
 	}
 	c.wasEjected = true

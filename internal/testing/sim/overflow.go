@@ -115,9 +115,10 @@ const connectAndCall = 12
 // fails. There are several reasons. It may be a probe, and those back off until they're one in 50
 // calls. Refused calls only make the share fall step by step. Also, a row of errors starts over
 // after a cut of the share, and only counts calls that began after the first one, so the channel
-// may take two answers to notice. And calls can't leave before the next priority has connected.
+// may take two answers to notice, or another deadline if there's none. And calls can't leave before
+// the next priority has connected.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
-	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < 2*p.latency+connectAndCall*j.w.link.Delay {
+	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < p.deadline+p.latency {
 		return true
 	}
 	most := 20 + (now.calls-s.failureNoticed.calls)/40
