@@ -138,7 +138,7 @@ func TestRowOracle(t *testing.T) {
 // counts like an error otherwise.
 func TestLostOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now := time.Hour
+		now := rapid.SampledFrom([]time.Duration{time.Millisecond, time.Hour}).Draw(t, "start")
 		s, like := share.New(now, share.Config{}), share.New(now, share.Config{})
 		type begun struct {
 			call, alike share.Call
