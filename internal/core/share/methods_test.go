@@ -69,6 +69,25 @@ func TestFirstMethodIsForgotten(t *testing.T) {
 	}
 }
 
+// If several methods were last called at the same time, the first one by name is forgotten. Of a
+// method that we don't know, calls may be streams, so they're no silence.
+func TestMethodThatIsForgotten(t *testing.T) {
+	for method, free := range map[string]bool{"/0": true, "/1": false} {
+		now, s := time.Hour, share.New(time.Hour, share.Config{})
+		for i := range 8 * 64 {
+			s.End(now, s.Begin(now, 0, fmt.Sprint("/", i%64), nil), share.Good)
+		}
+		now += time.Minute
+		s.Begin(now, 0, "/new", nil)
+		for range 6 {
+			s.Begin(now, 0, method, nil)
+		}
+		if s.Take(now+time.Second, 0); s.View().Free != free {
+			t.Errorf("calls of %s are silence: %v, want %v", method, free, !free)
+		}
+	}
+}
+
 // Streams of one method without deadlines, ten a second, some short and most of minutes: the short
 // ones end first, and the long ones are not late.
 func TestStreamsOfVariousLengthsAreNotLate(t *testing.T) {
