@@ -47,8 +47,8 @@
 // calls without a deadline can't show that a server hangs.
 //
 // consecutiveFailuresEjection ejects an endpoint as soon as that many of its calls have failed in a
-// row. A success only resets the count if its call began after the first of these failures. All calls
-// that are lost with one connection before their first bytes count as one failure.
+// row. A success only resets the count if its call began after the first of these failures. All
+// calls that are lost with one connection before their first bytes count as one failure.
 //
 // Two things differ below a priority policy with overflow, which can send calls to other priorities.
 // If every endpoint is ejected, they all stay in use. And when an endpoint's ejection time is over,

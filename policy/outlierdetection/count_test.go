@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
-	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
 func doneInfo(code codes.Code, sent, received bool) balancer.DoneInfo {
@@ -73,9 +71,7 @@ func TestFailureCodes(t *testing.T) {
 
 func TestInconclusiveCallsAreNotCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		config := outlierscenario.Default()
-		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
-		h.Update(config, []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		for range 100 {
 			h.end("a", balancer.DoneInfo{})
 			h.end("a", doneInfo(codes.Internal, true, false))
@@ -98,9 +94,7 @@ func TestInconclusiveCallsAreNotCounted(t *testing.T) {
 // eject an endpoint that works.
 func TestLostConnectionIsOneFailure(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		config := outlierscenario.Default()
-		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
-		h.Update(config, []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		for range 4 {
 			for range 10 {
 				h.Begin("a")

@@ -211,8 +211,8 @@ func (w *World) looksFull(endpoints []string) bool {
 	})
 }
 
-// mayBeCold is true if the endpoint's connections have been reset and it takes a second to reconnect.
-// Its priority then gets a probe first, and few calls until its share has grown.
+// mayBeCold is true if the endpoint's connections have been reset and it takes a second to
+// reconnect. Its priority then gets a probe first, and few calls until its share has grown.
 func (j *judge) mayBeCold(c *condition, when time.Time) bool {
 	const delays = 5 // of the link, with a handshake and the settings of HTTP/2
 	return delays*j.w.link.Delay >= time.Second && when.Sub(c.resetAt) < j.w.maxRecoveryTime()
